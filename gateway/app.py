@@ -1,0 +1,218 @@
+"""The composition root: settings in, a running gateway out. The one place where the parts are put together.
+
+The way of a request, each arrow one call:
+
+    edge.mcp  ->  edge.classify      whose request is it, may it go on        (pure)
+              ->  edge.principals    who is calling
+              ->  relay.relay        discover | fetch | call | retry
+                    ->  relay.tickets  ->  sealing.box    is this ticket ours, theirs, in time
+                    ->  holds.ledger                      which exchange does it name
+                    ->  upstreams.pool                    a legacy session of this caller's own
+                    ->  relay.driver                      feeds events, performs commands
+                          ->  eras.exchange               decides                             (pure)
+                          ->  upstreams.session           asks, answers, notifications
+              ->  edge.reply         JSON or SSE, one last word
+"""
+
+import asyncio
+import gc
+import secrets
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+
+from gateway import __version__
+from gateway.edge.admin import admin_app
+from gateway.edge.mcp import Endpoint, routes
+from gateway.edge.principals import Doorkeeper
+from gateway.relay.place import Shared
+from gateway.relay.relay import Relay
+from gateway.sealing.box import Box
+from gateway.sealing.keyring import Keyring
+from gateway.settings.load import sealing_secrets
+from gateway.settings.model import Settings
+from gateway.settings.units import Address
+from gateway.telemetry.logs import configure, get_logger
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.names import LogEvent
+
+_BACKLOG: Final = 4096
+_IDLE_CLIENT_SECONDS: Final = 75.0
+_CUT_SECONDS: Final = 1.0
+
+
+class Gateway:
+    """A gateway and its listeners, from `start` to `stop`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._log = get_logger()
+        self._runners: list[web.AppRunner] = []
+        self._is_ready = False
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._address: Address | None = None
+        self.admin_address: Address | None = None
+        self._metrics = Metrics(version=__version__, upstreams=settings.upstreams)
+        shared = Shared(
+            box=Box(self._keyring(), secrets.token_bytes),
+            ticket_seconds=settings.sealing.ttl,
+            max_event_bytes=settings.limits.event,
+            metrics=self._metrics,
+            replica=secrets.token_hex(4),
+            version=__version__,
+            now=_unix_seconds,
+            new_id=_new_exchange_id,
+        )
+        self._relays = {name: Relay(name, upstream, shared) for name, upstream in settings.upstreams.items()}
+
+    # --- life --------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the listeners. Upstreams need not be there yet."""
+        for relay in self._relays.values():
+            await relay.start()
+        self._address = await self._listen(self._public_app(), self._settings.listen)
+        if self._settings.admin is not None:
+            admin = admin_app(metrics=self._metrics, checks=self._checks, version=__version__)
+            self.admin_address = await self._listen(admin, self._settings.admin)
+        self._is_ready = True
+        for name in self._relays:
+            self._log.info(LogEvent.LISTENING, upstream=name, url=self.url(name))
+
+    async def drain(self) -> None:
+        """Say no to readiness probes, go on serving for `lame_duck`, then let rounds in progress end."""
+        self._is_ready = False
+        self._log.info(LogEvent.DRAINING, rounds=self._in_flight)
+        await asyncio.sleep(self._settings.lame_duck)
+        try:
+            async with asyncio.timeout(self._settings.drain):
+                await self._idle.wait()
+        except TimeoutError:
+            return
+
+    async def stop(self) -> None:
+        """Close the listeners, then every hold and session."""
+        self._is_ready = False
+        for runner in self._runners:
+            await runner.cleanup()
+        for relay in self._relays.values():
+            await relay.stop()
+        self._log.info(LogEvent.STOPPED)
+
+    def url(self, upstream: str) -> str:
+        """Where modern clients reach this upstream."""
+        if self._address is None:
+            raise AssertionError("not started")
+        return f"http://{self._address}{self._settings.path_of(upstream)}"
+
+    # --- parts ---------------------------------------------------------------------------
+
+    def _keyring(self) -> Keyring:
+        keys = sealing_secrets(self._settings)
+        if keys:
+            return Keyring.from_secrets(keys)
+        self._log.warning(
+            LogEvent.EPHEMERAL_KEY,
+            detail="no sealing key is configured, so one was made for this process: a restart, or a second "
+            "replica, refuses every requestState that this process gave out (`holdfast keygen` makes a key)",
+        )
+        return Keyring.ephemeral(secrets.token_bytes)
+
+    def _public_app(self) -> web.Application:
+        app = web.Application(client_max_size=self._settings.limits.body, middlewares=[self._count])
+        secret = secrets.token_bytes(
+            32
+        )  # keeps principals apart in this process; tickets have keys of their own
+        for name, relay in self._relays.items():
+            endpoint = Endpoint(
+                relay,
+                doorkeeper=Doorkeeper(self._settings.upstreams[name].auth.mode, secret),
+                limits=self._settings.limits,
+                listen_host=self._settings.listen.host,
+                metrics=self._metrics,
+                new_error_id=lambda: secrets.token_hex(8),
+            )
+            app.add_routes(routes(self._settings.path_of(name), endpoint))
+        return app
+
+    async def _listen(self, app: web.Application, address: Address) -> Address:
+        runner = web.AppRunner(
+            app,
+            access_log=None,  # one line per round is written by the endpoint itself
+            handler_cancellation=True,  # a client that closes its response cancels the request
+            auto_decompress=False,  # a compressed body is refused, not inflated
+            keepalive_timeout=_IDLE_CLIENT_SECONDS,
+            shutdown_timeout=_CUT_SECONDS,
+        )
+        await runner.setup()
+        self._runners.append(runner)
+        await web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG).start()
+        return Address(address.host, runner.addresses[0][1])
+
+    @web.middleware
+    async def _count(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        self._in_flight += 1
+        self._idle.clear()
+        try:
+            return await handler(request)
+        finally:
+            self._in_flight -= 1
+            if self._in_flight == 0:
+                self._idle.set()
+
+    def _checks(self) -> dict[str, bool | str]:
+        return {"accepting": self._is_ready, "keys": True}
+
+
+def _unix_seconds() -> float:
+    return time.time()  # noqa: TID251 - this is the clock that others take
+
+
+def _new_exchange_id() -> str:
+    return secrets.token_urlsafe(12)
+
+
+# --- the process -------------------------------------------------------------------------
+
+
+def serve(settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT; a second signal cuts the drain short. Returns the exit code."""
+    configure(settings.log.level, settings.log.format)
+    try:
+        import uvloop  # noqa: PLC0415 - optional, and slow to import for commands that do not serve
+    except ImportError:
+        return asyncio.run(_serve(settings))
+    return uvloop.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    signals: asyncio.Queue[int] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.put_nowait, number)
+    gateway = Gateway(settings)
+    await gateway.start()
+    _calm_the_collector()
+    await signals.get()
+    draining = loop.create_task(gateway.drain())
+    second = loop.create_task(signals.get())
+    await asyncio.wait([draining, second], return_when=asyncio.FIRST_COMPLETED)
+    is_cut = not draining.done()
+    for task in (draining, second):
+        task.cancel()
+    await gateway.stop()
+    return 2 if is_cut else 0
+
+
+def _calm_the_collector() -> None:
+    """Ten thousand holds are many objects that stay: do not walk them all over and over, calls would wait."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)

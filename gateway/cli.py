@@ -1,0 +1,180 @@
+"""The `holdfast` command: reads arguments, calls one function, turns its outcome into an exit code.
+
+Exit codes: 0 clean; 1 could not start, or the configuration is wrong (the reason
+is on standard error); 2 wrong usage. Nothing heavy is imported before a command
+needs it: `holdfast version` must not pay for an HTTP stack.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO, TypeVar
+
+from gateway import __version__
+
+if TYPE_CHECKING:
+    from gateway.settings.load import ConfigInvalid
+    from gateway.settings.model import Settings
+    from gateway.settings.units import Address
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+_T = TypeVar("_T")
+_FAILED: Final = 1
+_INTERRUPTED: Final = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast",
+        description="Lets modern MCP clients (2026-07-28) use legacy MCP servers, without changing either.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(name: str, command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        added: argparse.ArgumentParser = commands.add_parser(
+            name, help=text, description=text, allow_abbrev=False
+        )
+        added.set_defaults(command=command)
+        return added
+
+    serve = add("serve", _serve, "Run the gateway until SIGTERM or Ctrl-C.")
+    source = serve.add_mutually_exclusive_group(required=True)
+    source.add_argument("--upstream", metavar="URL", type=_url, help="one legacy server, and no file")
+    source.add_argument("--config", metavar="FILE", type=Path, help="a configuration file")
+    serve.add_argument("--listen", metavar="HOST:PORT", type=_address, help="for clients [127.0.0.1:8080]")
+    serve.add_argument(
+        "--admin", metavar="HOST:PORT", type=_address, help="for /livez, /readyz, /metrics [none]"
+    )
+    serve.add_argument("--log-level", choices=LOG_LEVELS, help="[info]")
+
+    check = add(
+        "check-config", _check_config, "Check a configuration file; print every error. Uses no network."
+    )
+    check.add_argument("config", metavar="FILE", type=Path)
+    add("schema", _schema, "Print the JSON Schema of the configuration.")
+    add("keygen", _keygen, "Print a new random key for sealing.keys.")
+    demo = add("demo", _demo, "Walk through one exchange with a small legacy server of our own, on loopback.")
+    demo.add_argument("--serve", action="store_true", help="leave it running and print its URL")
+    add("version", _version, "Print the version.")
+    return parser
+
+
+def _address(text: str) -> "Address":
+    from gateway.settings.units import parse_address  # noqa: PLC0415
+
+    return _argument(parse_address, text)
+
+
+def _url(text: str) -> str:
+    from gateway.settings.units import parse_http_url  # noqa: PLC0415
+
+    return _argument(parse_http_url, text)
+
+
+def _argument(parse: Callable[[str], _T], text: str) -> _T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        # Said in our words: argparse's own would repeat the value, and a URL may carry a token.
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from gateway.settings.load import ConfigInvalid  # noqa: PLC0415
+
+    try:
+        settings = _settings(arguments)
+    except ConfigInvalid as invalid:
+        return _report(arguments.config, invalid, sys.stderr)
+
+    from gateway.app import serve  # noqa: PLC0415 - after the check: a wrong file is told without the HTTP stack
+
+    try:
+        return serve(settings)
+    except ConfigInvalid as invalid:
+        return _report(arguments.config, invalid, sys.stderr)
+    except OSError as error:
+        print(f"holdfast: cannot start: {error}", file=sys.stderr)
+        return _FAILED
+
+
+def _settings(arguments: argparse.Namespace) -> "Settings":
+    from gateway.settings.load import from_upstream_url, load  # noqa: PLC0415
+
+    if arguments.config is None:
+        return from_upstream_url(
+            arguments.upstream,
+            arguments.listen,
+            arguments.admin,
+            os.environ,
+            log_level=arguments.log_level,
+        )
+    given = {"listen": arguments.listen, "admin": arguments.admin, "log.level": arguments.log_level}
+    overrides = {key: value for key, value in given.items() if value is not None}
+    return load(arguments.config, environ=os.environ, overrides=overrides)
+
+
+def _check_config(arguments: argparse.Namespace) -> int:
+    from gateway.settings.load import ConfigInvalid, load, sealing_secrets  # noqa: PLC0415
+
+    try:
+        settings = load(arguments.config, environ=os.environ)
+        keys = len(sealing_secrets(settings))
+    except ConfigInvalid as invalid:
+        return _report(arguments.config, invalid, sys.stdout)
+    print(f"{arguments.config}: OK")
+    print(f"  listen    {settings.listen}" + (f", admin {settings.admin}" if settings.admin else ""))
+    print(f"  sealing   {_count(keys, 'key')}" + ("" if keys else ": a random one at each start"))
+    for name in settings.upstreams:
+        print(f"  upstream  {name} at {settings.path_of(name)}")
+    return 0
+
+
+def _schema(_: argparse.Namespace) -> int:
+    from gateway.settings.schema import document  # noqa: PLC0415
+
+    print(document(), end="")
+    return 0
+
+
+def _keygen(_: argparse.Namespace) -> int:
+    import secrets  # noqa: PLC0415
+
+    print(secrets.token_urlsafe(32))
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from gateway.demo.walkthrough import run  # noqa: PLC0415
+
+    return run(serve=arguments.serve)
+
+
+def _version(_: argparse.Namespace) -> int:
+    print(f"holdfast {__version__}")
+    return 0
+
+
+def _report(file: Path | None, invalid: "ConfigInvalid", stream: TextIO) -> int:
+    """One line per problem, in a form that editors and people can both follow."""
+    for problem in invalid.problems:
+        print(f"{file}: {problem}" if file else f"holdfast: {problem}", file=stream)
+    return _FAILED
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"

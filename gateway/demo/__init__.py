@@ -1,0 +1,1 @@
+"""The small legacy server and the walk-through behind `holdfast demo`. Nothing imports it but the command."""

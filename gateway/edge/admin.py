@@ -1,0 +1,64 @@
+"""The admin listener: liveness, readiness, metrics, version. It knows nothing about MCP, and nothing secret.
+
+It stands on a port of its own, so that a probe does not wait behind traffic and
+the numbers are not offered to clients. Start its runner with `access_log=None`:
+a line per probe would bury the lines that matter.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+from aiohttp import web
+
+from gateway.telemetry.metrics import Metrics
+
+Checks: TypeAlias = Mapping[str, bool | str]
+"""Named facts. `False` means "send no traffic here"; a string is told along and decides nothing, since an
+upstream that is down must not take the gateway out of rotation: it could no longer explain itself."""
+
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
+
+
+def admin_app(*, metrics: Metrics, checks: Callable[[], Checks], version: str) -> web.Application:
+    """The routes of the admin listener. `checks` is asked at each probe and scrape, and must not wait."""
+
+    def is_ready() -> bool:
+        return _passed(checks())
+
+    async def livez(_request: web.Request) -> web.Response:
+        # That this runs at all is the whole proof: the loop turns.
+        return _json({"status": "ok"})
+
+    async def readyz(_request: web.Request) -> web.Response:
+        found = checks()
+        if _passed(found):
+            return _json({"status": "ready", "checks": found})
+        return _json({"status": "not ready", "checks": found}, status=503)
+
+    async def scrape(request: web.Request) -> web.Response:
+        body, content_type = metrics.exposition(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
+
+    async def build(_request: web.Request) -> web.Response:
+        return _json({"name": "holdfast", "version": version})
+
+    metrics.watch_ready(is_ready)
+    routes: dict[str, _Handler] = {"/livez": livez, "/readyz": readyz, "/metrics": scrape, "/version": build}
+    app = web.Application()
+    for path, handler in routes.items():
+        app.router.add_get(path, handler)
+    return app
+
+
+def _passed(checks: Checks) -> bool:
+    return all(check is not False for check in checks.values())
+
+
+def _json(value: Mapping[str, object], *, status: int = 200) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(value),
+        status=status,
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )

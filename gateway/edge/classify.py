@@ -1,0 +1,305 @@
+"""Whose request is this, and may it go on? Headers and body in, one verdict out; no IO, no clock, no log.
+
+`classify` is a ladder; the first rung that fails is the answer. The numbers in
+brackets are the points of 2026-07-28 in tests/requirements.py.
+
+    1  the body is declared as plain JSON                  415
+    2  it is one JSON-RPC request or notification [7, 8]   400 -32700, -32600
+    3  a notification needs no more [8]                    202
+    4  a legacy client speaks legacy                       -> Legacy
+    5  both kinds of reply are accepted [6]                406
+    6  routing headers come once each [9]                  400 -32020
+    7  `_meta` has what every request must carry [10]      400 -32602
+    8  MCP-Protocol-Version says what `_meta` says [11]    400 -32020
+    9  Mcp-Method says what the body says [12]             400 -32020
+    10 Mcp-Name says what the parameters say [13]          400 -32020
+    11 the revision is one that we serve [14]              400 -32022
+    12 the method is one that we serve [15]                404 -32601
+    13 what we read ourselves can be read [16, 31]         400 -32602
+
+Accept stands after the body, because a notification has no header requirements
+and because a refusal should name the request that it refuses.
+
+Legacy (rung 4) is who shows nothing of the modern era, neither a header nor a
+key in `_meta`, and something of the legacy one: `initialize`, a legacy version
+header, or a session id without any version header. Whoever shows both is a
+modern client that contradicts itself, and is told so by the later rungs.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeAlias
+
+from gateway.errors import (
+    GatewayError,
+    HeaderMismatch,
+    InvalidParams,
+    InvalidRequest,
+    MalformedJson,
+    MethodNotFound,
+    NotAcceptable,
+    UnsupportedMediaType,
+    UnsupportedVersion,
+)
+from gateway.wire import headers as names
+from gateway.wire.headers import HeaderUndecodable, accepts_both, decode_value, media_type
+from gateway.wire.jsonrpc import (
+    Id,
+    Notification,
+    NotJson,
+    NotJsonRpc,
+    Params,
+    Raw,
+    Request,
+    decode,
+    decode_members,
+    parse,
+)
+from gateway.wire.versions import (
+    LOG_LEVELS,
+    META_CLIENT_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_LOG_LEVEL,
+    META_PROTOCOL_VERSION,
+    MODERN_VERSIONS,
+    is_legacy,
+    is_modern,
+)
+
+_NAMED_BY: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""The parameter that Mcp-Name repeats, for the methods that have one."""
+
+_ROUTING: Final = (names.PROTOCOL_VERSION, names.METHOD, names.NAME)
+_MODERN_META: Final = (META_PROTOCOL_VERSION, META_CLIENT_CAPABILITIES, META_CLIENT_INFO)
+_BEFORE_THE_HEADER: Final = "2025-03-26"
+"""What a request without a version header is taken for (streamable-http, "Protocol Version Header")."""
+_NONE: Final[list[str]] = []
+_takes_both: Final = lru_cache(maxsize=64)(accepts_both)  # a client sends the same Accept on every request
+
+
+class Headers(Protocol):
+    """The part of a multidict that is needed here. Names must compare without regard to case."""
+
+    def getall(self, key: str, default: list[str], /) -> list[str]:
+        """All lines of this name, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modern:
+    """A well-formed request of this revision, complete in itself."""
+
+    id: Id
+    method: str
+    params: Params
+    meta: Params
+    name: str | None
+    """The tool, prompt or URI it is about, for methods that have one."""
+    capabilities: dict[str, Any]
+    client_info: dict[str, Any] | None
+    log_level: str | None
+    progress_token: Id | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A notification: 202, and no more is said."""
+
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """A request of a client that knows only the handshake and sessions."""
+
+    id: Id
+    method: str
+    requested: str
+    """The revision it speaks or asks for."""
+
+    def refusal(self) -> "Refusal":
+        """How a gateway that serves no legacy clients answers: dual-era clients then try the modern way."""
+        return Refusal(UnsupportedVersion(self.requested, MODERN_VERSIONS), self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The request goes no further."""
+
+    error: GatewayError
+    id: Id | None
+    """The request's own id, if it could be read."""
+
+
+Verdict: TypeAlias = Modern | Accepted | Legacy | Refusal
+
+
+def classify(headers: Headers, body: bytes, *, served_methods: Container[str]) -> Verdict:
+    """Climb the ladder. `served_methods` are those that the endpoint implements."""
+    if not _is_plain_json(headers):
+        return Refusal(UnsupportedMediaType(), None)
+    try:
+        message = parse(body)
+    except NotJson as error:
+        return Refusal(MalformedJson(str(error)), None)
+    except NotJsonRpc as error:
+        return Refusal(InvalidRequest(str(error)), error.id)
+    match message:
+        case Notification():
+            return Accepted(message.method)
+        case Request():
+            pass
+        case _:
+            # Its id is one of ours, not one under which this client waits for an answer.
+            return Refusal(InvalidRequest(detail="A client sends requests and notifications only"), None)
+    try:
+        meta = _meta(message.params)
+        legacy = _legacy(headers, message, meta)
+        return legacy or _climb(headers, message, meta, served_methods)
+    except (HeaderMismatch, InvalidParams, MethodNotFound, NotAcceptable, UnsupportedVersion) as error:
+        return Refusal(error, message.id)
+
+
+def _climb(headers: Headers, request: Request, meta: Params | None, served: Container[str]) -> Modern:
+    """Rungs 5 to 13."""
+    if not _takes_both(", ".join(headers.getall("Accept", _NONE))):
+        raise NotAcceptable
+    for header in _ROUTING:
+        if len(headers.getall(header, _NONE)) > 1:
+            raise HeaderMismatch(detail=f"{header} appears more than once")
+    if meta is None:
+        raise InvalidParams(detail="params._meta must be an object")
+    version, capabilities = _required(meta)
+    _compare(headers, names.PROTOCOL_VERSION, version, f"_meta {META_PROTOCOL_VERSION}")
+    _compare(headers, names.METHOD, request.method, "method")
+    name = _compare_name(headers, request)
+    if not is_modern(version):
+        raise UnsupportedVersion(version, MODERN_VERSIONS)
+    if request.method not in served:
+        raise MethodNotFound(request.method)
+    if name is None and request.method in _NAMED_BY:
+        raise InvalidParams(detail=f"params.{_NAMED_BY[request.method]} must be a string")
+    return Modern(
+        id=request.id,
+        method=request.method,
+        params=request.params,
+        meta=meta,
+        name=name,
+        capabilities=capabilities,
+        client_info=_client_info(meta),
+        log_level=_log_level(meta),
+        progress_token=_progress_token(meta),
+    )
+
+
+def _is_plain_json(headers: Headers) -> bool:
+    """Anything else a browser may send across origins without asking first."""
+    types = headers.getall("Content-Type", _NONE)
+    encodings = {value.strip().lower() for value in headers.getall("Content-Encoding", _NONE)}
+    return len(types) == 1 and media_type(types[0]) == names.JSON and encodings <= {"identity"}
+
+
+def _meta(params: Params) -> Params | None:
+    try:
+        return decode_members(params["_meta"]) if "_meta" in params else None
+    except NotJson:  # nested so deep that it could be skipped, but not taken apart
+        return None
+
+
+def _legacy(headers: Headers, request: Request, meta: Params | None) -> Legacy | None:
+    """Rung 4: the request as a legacy client's, if that is what it is."""
+    versions = headers.getall(names.PROTOCOL_VERSION, _NONE)
+    if headers.getall(names.METHOD, _NONE) or (meta is not None and not meta.keys().isdisjoint(_MODERN_META)):
+        return None
+    if versions:
+        speaks_legacy = all(is_legacy(version.strip()) for version in versions)
+        return Legacy(request.id, request.method, versions[0].strip()) if speaks_legacy else None
+    if request.method == "initialize":
+        wanted = _value(request.params, "protocolVersion")
+        return Legacy(request.id, request.method, wanted if isinstance(wanted, str) else _BEFORE_THE_HEADER)
+    if headers.getall(names.SESSION_ID, _NONE):
+        return Legacy(request.id, request.method, _BEFORE_THE_HEADER)
+    return None
+
+
+def _required(meta: Params) -> tuple[str, dict[str, Any]]:
+    """Rung 7."""
+    version = _value(meta, META_PROTOCOL_VERSION)
+    if not isinstance(version, str):
+        raise InvalidParams(detail=f"_meta must have {META_PROTOCOL_VERSION}, a string")
+    capabilities = _value(meta, META_CLIENT_CAPABILITIES)
+    if not isinstance(capabilities, dict):
+        raise InvalidParams(detail=f"_meta must have {META_CLIENT_CAPABILITIES}, an object")
+    return version, capabilities
+
+
+def _compare(headers: Headers, header: str, expected: str, source: str) -> None:
+    """Rungs 8 and 9. Header values are compared by case, header names are not."""
+    lines = headers.getall(header, _NONE)
+    if not lines:
+        raise HeaderMismatch(detail=f"{header} is missing")
+    if lines[0].strip(" \t") != expected:
+        raise HeaderMismatch(detail=f"{header} does not match {source}")
+
+
+def _compare_name(headers: Headers, request: Request) -> str | None:
+    """Rung 10; the name, if the method has one and it is a string."""
+    parameter = _NAMED_BY.get(request.method)
+    if parameter is None:
+        return None
+    named = _value(request.params, parameter)
+    name = named if isinstance(named, str) else None
+    lines = headers.getall(names.NAME, _NONE)
+    if not lines:
+        if name is not None:
+            raise HeaderMismatch(detail=f"{names.NAME} is missing")
+        return None
+    try:
+        says = decode_value(lines[0])
+    except HeaderUndecodable as error:
+        raise HeaderMismatch(str(error), detail=f"{names.NAME} cannot be decoded") from None
+    if says != name:
+        raise HeaderMismatch(detail=f"{names.NAME} does not match params.{parameter}")
+    return name
+
+
+def _client_info(meta: Params) -> dict[str, Any] | None:
+    info = _value(meta, META_CLIENT_INFO)
+    if info is not None and not isinstance(info, dict):
+        raise InvalidParams(detail=f"{META_CLIENT_INFO} must be an object")
+    return info
+
+
+def _log_level(meta: Params) -> str | None:
+    if META_LOG_LEVEL not in meta:
+        return None
+    level = _value(meta, META_LOG_LEVEL)
+    if not isinstance(level, str) or level not in LOG_LEVELS:
+        raise InvalidParams(detail=f"{META_LOG_LEVEL} must be one of {', '.join(LOG_LEVELS)}")
+    return level
+
+
+def _progress_token(meta: Params) -> Id | None:
+    if "progressToken" not in meta:
+        return None
+    token = _value(meta, "progressToken")
+    # `True` is an int to Python, but not to JSON.
+    if isinstance(token, bool) or not isinstance(token, int | str):
+        raise InvalidParams(detail="progressToken must be a string or an integer")
+    return token
+
+
+def _value(members: Params, name: str) -> Any:
+    """The member's value; None if it is null, absent, or nested beyond reason."""
+    raw: Raw | None = members.get(name)
+    try:
+        return None if raw is None else decode(raw)
+    except NotJson:
+        return None

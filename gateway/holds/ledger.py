@@ -1,0 +1,67 @@
+"""Which exchanges a ticket may still refer to: those held, those running again, those whose outcome is kept.
+
+It counts and bounds; what an exchange is, and when it ends, is its owner's business.
+"""
+
+from collections import OrderedDict
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+_MOST_KEPT_BYTES: Final = 64 * 1024**2
+_MOST_KEPT: Final = 10_000
+
+
+class Ledger(Generic[T]):
+    """Exchanges by their id, in this process: the rung *live* of the ladder."""
+
+    def __init__(self, max_held: int) -> None:
+        self._max_held = max_held
+        self._known: dict[str, T] = {}
+        self._held: set[str] = set()
+        self._kept: OrderedDict[str, int] = OrderedDict()
+        self._kept_bytes = 0
+
+    @property
+    def held(self) -> int:
+        """How many exchanges wait for their client."""
+        return len(self._held)
+
+    def everyone(self) -> list[T]:
+        """All that is known, for an orderly end."""
+        return list(self._known.values())
+
+    def find(self, exchange_id: str) -> T | None:
+        """The exchange, if this process still knows it."""
+        return self._known.get(exchange_id)
+
+    def hold(self, exchange_id: str, exchange: T) -> bool:
+        """The exchange waits for its client now. False: there is no room for one more."""
+        if len(self._held) >= self._max_held:
+            return False
+        self._known[exchange_id] = exchange
+        self._held.add(exchange_id)
+        return True
+
+    def resume(self, exchange_id: str) -> bool:
+        """It waits no more. False: it did not wait."""
+        if exchange_id not in self._held:
+            return False
+        self._held.remove(exchange_id)
+        return True
+
+    def keep(self, exchange_id: str, size: int) -> None:
+        """The exchange has ended; its outcome stays for a client that lost it. The oldest make room."""
+        self._held.discard(exchange_id)
+        if exchange_id not in self._known:
+            return
+        self._kept[exchange_id] = size
+        self._kept_bytes += size
+        while self._kept_bytes > _MOST_KEPT_BYTES or len(self._kept) > _MOST_KEPT:
+            self.forget(next(iter(self._kept)))
+
+    def forget(self, exchange_id: str) -> None:
+        """No ticket finds it any more."""
+        self._known.pop(exchange_id, None)
+        self._held.discard(exchange_id)
+        self._kept_bytes -= self._kept.pop(exchange_id, 0)

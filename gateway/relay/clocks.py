@@ -1,0 +1,63 @@
+"""The clocks of an exchange: how long the upstream may work, how long a client may stay away. It knows no exchange."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class WorkClock:
+    """Runs while the upstream works and stands still while it waits: a human thinking is not a slow upstream."""
+
+    __slots__ = ("_alarm", "_left", "_ring", "_since")
+
+    def __init__(self, seconds: float, ring: Callable[[], None]) -> None:
+        self._left = seconds
+        self._ring = ring
+        self._since = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def run(self, *, working: bool) -> None:
+        """Let it run, or stop it; saying the same twice changes nothing."""
+        if working == (self._alarm is not None):
+            return
+        loop = asyncio.get_running_loop()
+        if self._alarm is None:
+            self._since = loop.time()
+            self._alarm = loop.call_later(self._left, self._ring)
+        else:
+            self._alarm.cancel()
+            self._alarm = None
+            self._left = max(0.0, self._left - (loop.time() - self._since))
+
+
+class Alarm:
+    """Rings once, after the time given last."""
+
+    __slots__ = ("_handle", "_ring", "_since")
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._since = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Will it ring?"""
+        return self._handle is not None
+
+    def set(self, seconds: float) -> None:
+        """Ring after this time, and no more at the time that was set before."""
+        self.stop()
+        loop = asyncio.get_running_loop()
+        self._since = loop.time()
+        self._handle = loop.call_later(seconds, self._rang)
+
+    def stop(self) -> float:
+        """Do not ring. Returns the seconds since it was set."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        return asyncio.get_running_loop().time() - self._since
+
+    def _rang(self) -> None:
+        self._handle = None
+        self._ring()

@@ -1,0 +1,278 @@
+"""Drives one exchange: feeds its machine what happens, performs what the machine wants.
+
+All deciding is in `eras.exchange`; here is the order in which things are done.
+It knows no HTTP and no sealing.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, assert_never
+
+from gateway.eras.exchange import Exchange, State
+from gateway.eras.vocabulary import (
+    Abort,
+    Ask,
+    CancelCall,
+    ClientCalled,
+    ClientLeft,
+    ClientRetried,
+    Command,
+    Complete,
+    CompleteFailure,
+    Event,
+    Hold,
+    HoldExpired,
+    Kind,
+    Reject,
+    Release,
+    SendAnswer,
+    SendCall,
+    SendRefusal,
+    SettleElapsed,
+    StartSettling,
+    UpstreamAsked,
+    UpstreamBroke,
+    UpstreamWithdrew,
+    WorkTimedOut,
+)
+from gateway.errors import Overloaded, StateRejected
+from gateway.relay.clocks import Alarm, WorkClock
+from gateway.relay.legacy_call import LegacyCall
+from gateway.relay.listener import Listener, Reply
+from gateway.relay.outbox import Outbox
+from gateway.relay.place import Place
+from gateway.relay.replies import ending_reply, input_required
+from gateway.relay.request import ClientRequest
+from gateway.relay.tickets import Whereabouts
+from gateway.telemetry.names import AskDisposition, AskKind, HoldEnd
+from gateway.upstreams.session import Session
+from gateway.wire.jsonrpc import Id, Notification, Params, encode
+
+Answers: TypeAlias = Mapping[str, Params]
+
+
+class Driver:
+    """One exchange at work. Made with its session leased; lets go of it by itself."""
+
+    __slots__ = (
+        "_call",
+        "_consumed",
+        "_exchange",
+        "_hold_alarm",
+        "_last_reply",
+        "_listeners",
+        "_outbox",
+        "_place",
+        "_request",
+        "_settle_alarm",
+        "_work_clock",
+        "exchange_id",
+    )
+
+    def __init__(self, place: Place, exchange_id: str, request: ClientRequest, session: Session) -> None:
+        self.exchange_id = exchange_id
+        self._place = place
+        self._request = request
+        early, session.early_asks = session.early_asks, []
+        self._exchange = Exchange(
+            place.policy,
+            place.naming(request.target),
+            early=early,
+            known_roots=place.roots.recall(request.principal.id),
+        )
+        self._call = LegacyCall(place, session, heard_by=self, on_end=self._feed)
+        self._outbox = Outbox(place.background, lambda error: self._feed(UpstreamBroke(error)))
+        self._listeners: list[Listener] = []
+        self._consumed: tuple[int, str] | None = None
+        """The round whose answers were taken last, and their digest: the same retry again is recognised."""
+        self._last_reply: Reply | None = None
+        self._work_clock = WorkClock(place.settings.call_timeout, lambda: self._feed(WorkTimedOut()))
+        self._settle_alarm = Alarm(lambda: self._feed(SettleElapsed()))
+        self._hold_alarm = Alarm(lambda: self._expire(HoldEnd.EXPIRED))
+
+    # --- the client's side ---------------------------------------------------------
+
+    def begin(self, listener: Listener, answers: Answers) -> None:
+        """The first round."""
+        self._admit(listener)
+        self._feed(ClientCalled(self._request.capabilities, answers))
+
+    def resume(
+        self, listener: Listener, request: ClientRequest, round_: int, answers: Answers, digest: str
+    ) -> None:
+        """A later round, with a ticket of round `round_`. Each round's answers are taken once.
+
+        Raises:
+            StateRejected: the ticket is of an earlier round, and this is not the same retry again.
+        """
+        if request.principal.id != self._request.principal.id:
+            raise StateRejected("the hold is another principal's")
+        listener.exchange_id = self.exchange_id
+        listener.round = round_
+        is_consumed = self._consumed is not None and self._consumed[0] >= round_
+        if self._exchange.state is State.HELD and round_ == self._exchange.round:
+            self._take_answers(listener, request, answers, (round_, digest))
+        elif self._consumed == (round_, digest):
+            self._join(listener)
+        elif self._exchange.state is State.DONE and not is_consumed:
+            self._join(listener)  # it ended while the client was away
+        else:
+            raise StateRejected("ticket of an earlier round")
+
+    def _take_answers(
+        self, listener: Listener, request: ClientRequest, answers: Answers, consumed: tuple[int, str]
+    ) -> None:
+        commands = self._exchange.receive(ClientRetried(request.capabilities, answers))
+        match commands:
+            case [Reject(error)]:
+                listener.finish(Reply.of(error))
+            case _:
+                self._consumed = consumed
+                self._request = request
+                self._end_hold(HoldEnd.ANSWERED)
+                self._admit(listener)
+                self._perform_all(commands)
+
+    def _join(self, listener: Listener) -> None:
+        """The same retry again: the client lost our answer, or could not wait for it."""
+        match self._exchange.state:
+            case State.DONE:
+                listener.finish(self._last_reply or Reply.of(StateRejected("ended without a last word")))
+            case State.HELD:
+                listener.finish(self._ask_client(self._exchange.questions()))
+            case _:
+                self._admit(listener)
+
+    def _admit(self, listener: Listener) -> None:
+        listener.exchange_id = self.exchange_id
+        listener.joined(self._leave)
+        self._listeners.append(listener)
+
+    def _leave(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+            if not self._listeners:
+                self._feed(ClientLeft())
+
+    def give_up(self) -> None:
+        """End a hold before its time, because the gateway stops."""
+        self._expire(HoldEnd.DRAINED)
+
+    # --- the upstream's side (session.Listener) --------------------------------------
+
+    def hear_ask(self, ask: Ask) -> None:
+        """The server asked."""
+        self._feed(UpstreamAsked(ask))
+
+    def hear_withdrawal(self, ask_id: Id) -> None:
+        """The server stopped waiting for an answer."""
+        self._feed(UpstreamWithdrew(ask_id))
+
+    def hear_notification(self, notification: Notification) -> None:
+        """Progress and logs go to whoever listens now; while held nobody does."""
+        for listener in self._listeners:
+            listener.tell(notification)
+
+    # --- the machine -------------------------------------------------------------------
+
+    def _feed(self, event: Event) -> None:
+        self._perform_all(self._exchange.receive(event))
+
+    def _perform_all(self, commands: list[Command]) -> None:
+        for command in commands:
+            self._perform(command)
+        self._work_clock.run(working=self._exchange.is_working)
+
+    def _perform(self, command: Command) -> None:
+        match command:
+            case SendCall():
+                self._call.start(self._request)
+            case SendAnswer(ask, result, from_client):
+                self._answer(ask, result, from_client=from_client)
+            case SendRefusal(ask, code, message):
+                self._count(ask, AskDisposition.REFUSED)
+                self._outbox.put(lambda: self._call.refuse(ask, code, message))
+            case CancelCall(reason):
+                self._outbox.put(lambda: self._call.cancel(reason))
+            case StartSettling():
+                self._settle_alarm.set(self._place.settings.settle)
+            case Hold():
+                self._hold(command)
+            case Reject(error):
+                self._reply(Reply.of(error))
+            case Complete() | CompleteFailure() | Abort():
+                self._last_reply = self._last_word(command)
+                self._reply(self._last_reply)
+            case Release():
+                self._release(command)
+            case _:
+                assert_never(command)
+
+    def _answer(self, ask: Ask, result: Mapping[str, Any], *, from_client: bool) -> None:
+        self._count(ask, AskDisposition.ANSWERED if from_client else AskDisposition.DECLINED)
+        if from_client and ask.kind is Kind.ROOTS and self._request.principal.is_authenticated:
+            self._place.roots.remember(self._request.principal.id, result)
+        self._outbox.put(lambda: self._call.answer(ask, result))
+
+    def _count(self, ask: Ask, disposition: AskDisposition) -> None:
+        self._place.metrics.ask(self._place.name, AskKind(ask.kind.value), disposition)
+
+    # --- replies -----------------------------------------------------------------------
+
+    def _reply(self, reply: Reply) -> None:
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener.finish(reply)
+
+    def _last_word(self, ending: Complete | CompleteFailure | Abort) -> Reply:
+        if isinstance(ending, Abort):
+            self._place.metrics.upstream_error(self._place.name, ending.error.reason)
+        return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
+
+    def _ask_client(self, hold: Hold) -> Reply:
+        session = self._call.session
+        where = Whereabouts(session.id, self._call.request_id, session.last_event_id)
+        ticket = self._place.tickets.issue(self.exchange_id, self._exchange, self._request, where)
+        return input_required(hold.requests, ticket, self._call.server)
+
+    def _hold(self, hold: Hold) -> None:
+        place = self._place
+        if not place.ledger.hold(self.exchange_id, self):
+            self._reply(Reply.of(Overloaded(f"{place.ledger.held} calls are held")))
+            self._feed(HoldExpired())
+            return
+        self._hold_alarm.set(place.hold_seconds)
+        place.pool.park()
+        place.metrics.hold_opened(place.name)
+        for ask in self._exchange.open_asks.values():
+            self._count(ask, AskDisposition.RELAYED)
+        self._reply(self._ask_client(hold))
+
+    # --- ends ---------------------------------------------------------------------------
+
+    def _expire(self, end: HoldEnd) -> None:
+        self._end_hold(end)
+        self._feed(HoldExpired())
+
+    def _end_hold(self, end: HoldEnd) -> None:
+        """The session works again, or is about to be let go: it counts as one at work."""
+        place = self._place
+        if place.ledger.resume(self.exchange_id):
+            place.pool.unpark()
+            place.metrics.hold_ended(place.name, end, self._hold_alarm.stop())
+
+    def _release(self, release: Release) -> None:
+        self._settle_alarm.stop()
+        outcome = self._exchange.outcome
+        if self._exchange.round and outcome is not None:
+            self._keep(self._last_reply or self._last_word(outcome))
+        if self._outbox.is_empty:
+            self._call.let_go(release)
+        else:
+            self._outbox.put(lambda: self._call.let_go_now(release))  # what is still to be said comes first
+
+    def _keep(self, reply: Reply) -> None:
+        """A client that lost the last word may come for it again, for a while."""
+        self._last_reply = reply
+        place = self._place
+        place.ledger.keep(self.exchange_id, len(encode(reply.result)))
+        Alarm(lambda: place.ledger.forget(self.exchange_id)).set(place.settings.holds.grace)

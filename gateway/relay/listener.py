@@ -1,0 +1,120 @@
+"""One client, waiting in one round: what it is to be sent, in order, ending with one reply. It knows no HTTP stream."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.eras.notifications import RoundFilter
+from gateway.errors import CallLost, ClientFault, GatewayError, Overloaded, UpstreamFault
+from gateway.telemetry.names import Outcome, Rung
+from gateway.wire.jsonrpc import Notification, encode_notification
+
+_MOST_WAITING: Final = 256
+"""Notifications that a slow reader may be behind; beyond it the oldest are dropped, never the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class RpcError:
+    """A JSON-RPC error as it goes out."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The last word of a round, whoever listens: the id is put in by the edge."""
+
+    outcome: Outcome
+    result: Mapping[str, Any] | None = None
+    error: RpcError | None = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    reason: str | None = None
+    detail: str | None = None
+
+    @classmethod
+    def of(cls, error: GatewayError) -> "Reply":
+        """How a refusal or failure of ours looks to the client."""
+        return cls(
+            outcome=_outcome(error),
+            error=RpcError(error.rpc_code, error.message, error.data),
+            status=error.http_status,
+            headers=error.headers,
+            reason=error.reason,
+            detail=str(error),
+        )
+
+
+def _outcome(error: GatewayError) -> Outcome:
+    match error:
+        case ClientFault():
+            return Outcome.REFUSED
+        case CallLost():
+            return Outcome.LOST
+        case UpstreamFault():
+            return Outcome.UPSTREAM_FAILED
+        case Overloaded():
+            return Outcome.SHED
+        case _:
+            return Outcome.INTERNAL
+
+
+class Listener:
+    """What one client of a round hears. The edge takes with `next`; the driver gives."""
+
+    __slots__ = ("_filter", "_leave", "_reply", "_waiter", "_waiting", "exchange_id", "round", "rung")
+
+    def __init__(self, heard: RoundFilter, *, rung: Rung) -> None:
+        self.rung = rung
+        self.exchange_id: str | None = None
+        self.round = 0
+        self._filter = heard
+        self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
+        self._reply: Reply | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._leave: Callable[[Listener], None] | None = None
+
+    def joined(self, leave: "Callable[[Listener], None]") -> None:
+        """Someone drives the exchange and wants to know if this client leaves."""
+        self._leave = leave
+
+    def tell(self, notification: Notification) -> None:
+        """Pass on what the upstream said, if this client is to hear it."""
+        params = self._filter.admit(notification)
+        if params is not None and self._reply is None:
+            self._waiting.append(encode_notification(notification.method, params))
+            self._wake()
+
+    def finish(self, reply: Reply) -> None:
+        """The last word."""
+        if self._reply is None:
+            self._reply = reply
+            self._wake()
+
+    def left(self) -> None:
+        """The client closed its connection."""
+        if self._reply is None and self._leave is not None:
+            self._leave(self)
+
+    async def next(self, patience: float) -> bytes | Reply | None:
+        """The next notification to write, or the reply, or None if neither came within `patience` seconds."""
+        if not self._waiting and self._reply is None:
+            loop = asyncio.get_running_loop()
+            self._waiter = waiter = loop.create_future()
+            alarm = loop.call_later(patience, self._wake)
+            try:
+                await waiter
+            finally:
+                alarm.cancel()
+                self._waiter = None
+        if self._waiting:
+            return self._waiting.popleft()
+        return self._reply
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,51 @@
+"""What is to be sent to the legacy server beside the call itself, one after the other. It knows no meaning."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gateway.errors import GatewayError, UpstreamTimedOut
+from gateway.upstreams.background import Background
+
+_SEND_SECONDS: Final = 10.0
+"""How long a server may take to accept an answer or a notification."""
+
+
+class Outbox:
+    """Sends in order, each after the one before was taken; a failure is told and the rest goes on."""
+
+    __slots__ = ("_background", "_on_failure", "_sender", "_waiting")
+
+    def __init__(self, background: Background, on_failure: Callable[[GatewayError], None]) -> None:
+        self._background = background
+        self._on_failure = on_failure
+        self._waiting: deque[Callable[[], Awaitable[None]]] | None = None
+        self._sender: asyncio.Task[None] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Has everything been sent?"""
+        return self._sender is None
+
+    def put(self, send: Callable[[], Awaitable[None]]) -> None:
+        """Send this after all that was put in before."""
+        if self._waiting is None:
+            self._waiting = deque()
+        self._waiting.append(send)
+        if self._sender is None:
+            self._sender = self._background.start(self._run(self._waiting), "outbox")
+
+    async def _run(self, waiting: deque[Callable[[], Awaitable[None]]]) -> None:
+        try:
+            while waiting:
+                try:
+                    async with asyncio.timeout(_SEND_SECONDS):
+                        await waiting.popleft()()
+                except TimeoutError:
+                    self._on_failure(UpstreamTimedOut("an answer was not taken in time"))
+                except GatewayError as error:
+                    self._on_failure(error)
+        finally:
+            self._sender = None
+            self._waiting = None

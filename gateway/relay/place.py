@@ -1,0 +1,107 @@
+"""What every exchange with one upstream shares: its settings, its sessions, its tickets. It does nothing itself."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.eras.asks import KeyNaming
+from gateway.eras.policy import AskPolicy, Disposition, Unfit
+from gateway.relay.tickets import TicketOffice
+from gateway.sealing.box import Box
+from gateway.settings.model import Upstream
+from gateway.telemetry.metrics import Metrics
+from gateway.upstreams.background import Background
+from gateway.upstreams.pool import Pool
+
+if TYPE_CHECKING:
+    from gateway.holds.ledger import Ledger
+    from gateway.relay.driver import Driver
+
+_MOST_REMEMBERED: Final = 10_000
+
+
+class Ids:
+    """Request ids that no other session and no other replica uses: event stores leak across sessions otherwise."""
+
+    __slots__ = ("_count", "_stem")
+
+    def __init__(self, replica: str) -> None:
+        self._stem = f"hf-{replica}-"
+        self._count = count(1)
+
+    def next(self) -> str:
+        """A new id."""
+        return f"{self._stem}{next(self._count)}"
+
+
+class RootsMemory:
+    """What each authenticated principal answered to `roots/list`, so that it is asked once and not per session."""
+
+    def __init__(self, ttl: float, now: Callable[[], float]) -> None:
+        self._ttl = ttl
+        self._now = now
+        self._known: OrderedDict[str, tuple[float, Mapping[str, Any]]] = OrderedDict()
+
+    def recall(self, principal: str) -> Mapping[str, Any] | None:
+        """The answer, if there is one that is not too old."""
+        until, answer = self._known.get(principal, (0.0, None))
+        return answer if until > self._now() else None
+
+    def remember(self, principal: str, answer: Mapping[str, Any]) -> None:
+        """Keep the answer for this principal's later sessions."""
+        self._known[principal] = (self._now() + self._ttl, answer)
+        self._known.move_to_end(principal)
+        while len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all upstreams of a gateway have in common."""
+
+    box: Box
+    ticket_seconds: float
+    max_event_bytes: int
+    metrics: Metrics
+    replica: str
+    """This process, in request ids and tickets."""
+    version: str
+    now: Callable[[], float]
+    """Unix time."""
+    new_id: Callable[[], str]
+    """A name for an exchange that nobody can guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One upstream, as its exchanges see it."""
+
+    name: str
+    settings: Upstream
+    policy: AskPolicy
+    hold_seconds: float
+    pool: Pool
+    tickets: TicketOffice
+    ids: Ids
+    roots: RootsMemory
+    metrics: Metrics
+    ledger: "Ledger[Driver]"
+    background: Background = field(default_factory=Background)
+
+    def naming(self, target: str) -> KeyNaming:
+        """How the asks of this tool are called."""
+        return KeyNaming(self.settings.key_hint, self.settings.input_keys.get(target, ()))
+
+
+def policy_of(settings: Upstream) -> AskPolicy:
+    """The configuration's words about asks, as the machine wants them."""
+    asks = settings.asks
+    return AskPolicy(
+        elicitation=Disposition(asks.elicitation),
+        sampling=Disposition(asks.sampling),
+        roots=Disposition(asks.roots),
+        static_roots=[root.model_dump(exclude_none=True) for root in asks.static_roots],
+        unfit=Unfit(asks.invalid),
+    )

@@ -1,0 +1,66 @@
+"""The last word of a round, as a modern client wants it, from what the legacy side said. Knows no listener."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.eras.discovery import Introduction
+from gateway.eras.failures import to_modern_failure
+from gateway.eras.results import to_modern_result
+from gateway.eras.vocabulary import Abort, Complete, CompleteFailure, Ending
+from gateway.errors import GatewayError
+from gateway.relay.listener import Reply, RpcError
+from gateway.relay.request import ClientRequest
+from gateway.settings.model import Caching
+from gateway.telemetry.names import Outcome
+from gateway.wire.jsonrpc import Failure, Raw
+from gateway.wire.versions import META_SERVER_INFO
+
+
+def ending_reply(ending: Ending, request: ClientRequest, server: Introduction, caching: Caching) -> Reply:
+    """How the exchange ended."""
+    match ending:
+        case Complete(result):
+            return completed(result, request, server, caching)
+        case CompleteFailure(failure):
+            return failed(failure, request)
+        case Abort(error):
+            return Reply.of(error)
+
+
+def completed(result: Raw, request: ClientRequest, server: Introduction, caching: Caching) -> Reply:
+    """The upstream's result; one that is none becomes an error."""
+    try:
+        modern = to_modern_result(
+            request.method,
+            result,
+            server_info=server.server_info,
+            ttl_ms=round(caching.ttl * 1000),
+            cache_scope=caching.scope,
+            version=server.version,
+        )
+    except GatewayError as error:
+        return Reply.of(error)
+    return Reply(Outcome.COMPLETE, result=modern)
+
+
+def failed(failure: Failure, request: ClientRequest) -> Reply:
+    """The upstream's own error."""
+    modern = to_modern_failure(failure, method=request.method, params=request.params)
+    return Reply(
+        Outcome.ERROR,
+        error=RpcError(modern.code, modern.message, modern.data),
+        status=modern.http_status,
+        reason="upstream_error",
+    )
+
+
+def input_required(requests: Mapping[str, Any], ticket: str, server: Introduction) -> Reply:
+    """The client is to answer these, and to come back with the ticket."""
+    result: dict[str, Any] = {
+        "resultType": "input_required",
+        "inputRequests": requests,
+        "requestState": ticket,
+    }
+    if server.server_info:
+        result["_meta"] = {META_SERVER_INFO: server.server_info}
+    return Reply(Outcome.INPUT_REQUIRED, result=result)

@@ -1,0 +1,86 @@
+"""Tickets for held exchanges: what goes into the sealed `requestState`, and when one is good. It knows no HTTP."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from gateway.eras.asks import fingerprint
+from gateway.eras.exchange import Exchange
+from gateway.relay.request import ClientRequest
+from gateway.sealing.box import Box, ClaimsTooLarge, Expected
+from gateway.sealing.claims import Claims, JournalEntry, PendingAsk
+from gateway.wire.jsonrpc import Raw, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where the legacy call is to be found, for a replica that has to find it again."""
+
+    session_id: str | None
+    request_id: str | None
+    last_event_id: str | None
+
+
+class TicketOffice:
+    """Issues and checks the tickets of one upstream."""
+
+    def __init__(
+        self, box: Box, *, upstream: str, replica: str, ttl: float, now: Callable[[], float]
+    ) -> None:
+        self._box = box
+        self._upstream = upstream
+        self._replica = replica
+        self._ttl = ttl
+        self._now = now
+
+    def issue(self, exchange_id: str, exchange: Exchange, request: ClientRequest, where: Whereabouts) -> str:
+        """A ticket for the exchange's present round."""
+        now = int(self._now())
+        claims = Claims(
+            exchange=exchange_id,
+            round=exchange.round,
+            upstream=self._upstream,
+            method=request.method,
+            target=request.target,
+            arguments=request.arguments,
+            issued_at=now,
+            expires_at=now + max(1, round(self._ttl)),
+            owner=self._replica,
+            session_id=where.session_id,
+            request_id=where.request_id,
+            last_event_id=where.last_event_id,
+            pending=tuple(
+                PendingAsk(key, ask.id, ask.kind.value, fingerprint(ask))
+                for key, ask in exchange.open_asks.items()
+                if ask.id is not None
+            ),
+            journal=tuple(
+                JournalEntry(entry.key, entry.kind.value, entry.fingerprint, Raw(encode(entry.answer)))
+                for entry in exchange.journal
+            ),
+        )
+        try:
+            return self._box.seal(claims, request.principal.material)
+        except ClaimsTooLarge:
+            # A journal over the cap cannot travel; the hold itself needs none of it, only a replay would.
+            return self._box.seal(_without_journal(claims), request.principal.material)
+
+    def check(self, token: str, request: ClientRequest) -> Claims:
+        """The claims of a ticket that was issued to this caller for this very request.
+
+        Raises:
+            StateRejected: it was not, or it is too old.
+        """
+        expected = Expected(
+            principal=request.principal.material,
+            upstream=self._upstream,
+            method=request.method,
+            target=request.target,
+            arguments=request.arguments,
+        )
+        return self._box.open(token, expected, self._now())
+
+
+def _without_journal(claims: Claims) -> Claims:
+    return replace(claims, journal=(), pending=())

@@ -1,0 +1,161 @@
+"""The keys that seal tickets: how they are read, derived, ordered. It does not know what a ticket says.
+
+Rotation, without a ticket refused on the way:
+
+    [old]         everywhere
+    [old, new]    every replica learns to open what the new key will seal
+    [new, old]    the new key seals; tickets of the old one still open
+    [new]         once the longest time to live has passed
+
+No key leaves this module: others are given operations, not bytes.
+"""
+
+import binascii
+import hmac
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+Random: TypeAlias = Callable[[int], bytes]
+"""Gives that many unpredictable bytes."""
+
+SECRET_BYTES: Final = 32
+"""The least that a secret may have: as much as the strength of AES-256."""
+
+MARK_BYTES: Final = 4
+"""Length of a key's mark in a token. Marks only find the key; the tag proves it."""
+
+_HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+_BASE64: Final = re.compile(r"([A-Za-z0-9+/]+|[A-Za-z0-9_-]+)(={0,2})")
+
+
+class Key:
+    """One secret, as three independent keys: one seals, one makes fingerprints, one is its name."""
+
+    __slots__ = ("_aead", "_fingerprint_key", "id", "mark")
+
+    id: str
+    """Eight hex digits. Says nothing about the secret; good for logs and metrics."""
+    mark: bytes
+    """The same as bytes: what a token carries."""
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) < SECRET_BYTES:
+            raise ValueError(f"a sealing key needs at least {SECRET_BYTES} bytes, this one has {len(secret)}")
+        self._aead = AESGCM(_derive(secret, b"seal"))
+        self._fingerprint_key = _derive(secret, b"fingerprint")
+        self.mark = _derive(secret, b"id")[:MARK_BYTES]
+        self.id = self.mark.hex()
+
+    def seal(self, nonce: bytes, plain: bytes, bound: bytes) -> bytes:
+        """Encrypt `plain`; `bound` stays readable, and neither can be changed without breaking the tag."""
+        return self._aead.encrypt(nonce, plain, bound)
+
+    def open(self, nonce: bytes, sealed: bytes, bound: bytes) -> bytes:
+        """Undo `seal`.
+
+        Raises:
+            cryptography.exceptions.InvalidTag: something was changed, or another key sealed it.
+        """
+        return self._aead.decrypt(nonce, sealed, bound)
+
+    def fingerprint(self, material: bytes) -> str:
+        """A keyed hash: equal for equal material, of no use to anybody without this key."""
+        return hmac.digest(self._fingerprint_key, material, "sha256").hex()
+
+    def __repr__(self) -> str:
+        return f"Key(id={self.id!r})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Key is not copied or pickled: it would carry the secret along")
+
+
+class Keyring:
+    """The first key seals, all open."""
+
+    __slots__ = ("_by_mark", "keys")
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        if not keys:
+            raise ValueError("a key ring needs at least one key")
+        self.keys: tuple[Key, ...] = tuple(keys)
+        self._by_mark: dict[bytes, Key] = {}
+        for place, key in enumerate(self.keys, 1):
+            if key.mark in self._by_mark:
+                # The same secret twice is a rotation that went wrong; say so before it is relied on.
+                raise ValueError(f"sealing key {place} ({key.id}) is in the ring already")
+            self._by_mark[key.mark] = key
+
+    @classmethod
+    def from_secrets(cls, secrets: Sequence[str]) -> "Keyring":
+        """A ring of secrets as they are written in the configuration, in that order.
+
+        Raises:
+            ValueError: one cannot be used; the text says which by its place, never by its content.
+        """
+        keys: list[Key] = []
+        for place, text in enumerate(secrets, 1):
+            try:
+                keys.append(Key(parse_secret(text)))
+            except ValueError as refusal:
+                raise ValueError(f"sealing key {place}: {refusal}") from None
+        return cls(keys)
+
+    @classmethod
+    def ephemeral(cls, random: Random) -> "Keyring":
+        """A ring that no other process has and that a restart forgets, with all tickets under it."""
+        return cls([Key(random(SECRET_BYTES))])
+
+    @property
+    def first(self) -> Key:
+        """The key that seals."""
+        return self.keys[0]
+
+    def find(self, mark: bytes) -> Key | None:
+        """The key whose mark a token carries, if it is (still) in the ring."""
+        return self._by_mark.get(mark)
+
+    def __repr__(self) -> str:
+        return f"Keyring(ids={[key.id for key in self.keys]})"
+
+
+def parse_secret(text: str) -> bytes:
+    """Read a secret written as hex, base64 or base64url, padded or not, white space around it ignored.
+
+    Text that is hex as a whole is hex: random bytes do not look so in base64.
+
+    Raises:
+        ValueError: it is none of them, or too short. The text is not repeated.
+    """
+    text = text.strip()
+    if _HEX.fullmatch(text):
+        secret = bytes.fromhex(text)
+    elif (found := _BASE64.fullmatch(text)) and _is_whole(found[1], found[2]):
+        standard = found[1].replace("-", "+").replace("_", "/")
+        secret = binascii.a2b_base64(standard + "=" * (-len(standard) % 4))
+    else:
+        raise ValueError("not hex, base64 or base64url (make one with `holdfast keygen`)")
+    if len(secret) < SECRET_BYTES:
+        raise ValueError(
+            f"only {len(secret)} bytes, at least {SECRET_BYTES} are needed (make one with `holdfast keygen`)"
+        )
+    return secret
+
+
+def generate_secret(random: Random) -> str:
+    """A new secret in the form that the configuration takes: base64url without padding."""
+    text = binascii.b2a_base64(random(SECRET_BYTES), newline=False).decode("ascii")
+    return text.rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def _is_whole(digits: str, padding: str) -> bool:
+    missing = -len(digits) % 4
+    return missing != 3 and len(padding) in (0, missing)
+
+
+def _derive(secret: bytes, purpose: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"mcp-holdfast/1/" + purpose).derive(secret)

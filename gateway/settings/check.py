@@ -1,0 +1,70 @@
+"""What no single key can know: settings that are fine one by one and wrong together. Uses no network."""
+
+from collections.abc import Iterator
+
+from gateway.settings.keys import KeysFileUnusable, decode_key, read_keys_file
+from gateway.settings.model import Settings, Upstream
+from gateway.settings.problems import KeyPath, Problem, show
+
+
+def check(settings: Settings) -> list[Problem]:
+    """Return everything that is wrong between settings."""
+    return [*_listeners(settings), *_keys(settings), *_paths(settings), *_upstreams(settings)]
+
+
+def _listeners(settings: Settings) -> Iterator[Problem]:
+    if settings.admin is not None and settings.admin.port != 0 and settings.admin == settings.listen:
+        yield Problem("admin", "is the same address as listen")
+
+
+def _keys(settings: Settings) -> Iterator[Problem]:
+    ring = [decode_key(key.get_secret_value()) for key in settings.sealing.keys]
+    for place, key in enumerate(ring):
+        if key in ring[:place]:
+            # A rotation that went wrong: the old key is gone, and with it every ticket that it sealed.
+            yield Problem(show(("sealing", "keys", place)), f"is the same key as [{ring.index(key)}]")
+    if settings.sealing.keys_file is not None:
+        try:
+            more = [decode_key(text) for text in read_keys_file(settings.sealing.keys_file)]
+        except KeysFileUnusable as error:
+            yield Problem("sealing.keys_file", str(error))
+        else:
+            if len({*ring, *more}) < len({*ring}) + len(more):
+                yield Problem("sealing.keys_file", "has a key twice, or one that is in keys too")
+
+
+def _paths(settings: Settings) -> Iterator[Problem]:
+    taken: dict[str, str] = {}
+    for name in settings.upstreams:
+        path = settings.path_of(name)
+        first = taken.setdefault(path, name)
+        if first != name:
+            yield Problem(_at(name, "path"), f"is the same as that of {first}: {path}")
+
+
+def _upstreams(settings: Settings) -> Iterator[Problem]:
+    for name, upstream in settings.upstreams.items():
+        yield from _one_upstream(name, upstream)
+
+
+def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
+    asks = upstream.asks
+    if asks.roots == "static" and "static_roots" not in asks.model_fields_set:
+        yield Problem(_at(name, "asks", "static_roots"), "is required with roots: static; [] means no roots")
+    if asks.roots != "static" and asks.static_roots:
+        yield Problem(_at(name, "asks", "static_roots"), "has a meaning only with roots: static")
+    if upstream.sessions.warm > upstream.sessions.max:
+        yield Problem(_at(name, "sessions", "warm"), "is more than sessions.max")
+    if upstream.settle >= upstream.call_timeout:
+        yield Problem(_at(name, "settle"), "should be shorter than call_timeout")
+    if upstream.caching.scope == "public" and upstream.auth.mode != "none":
+        # A shared cache would hand one caller's lists to another.
+        yield Problem(_at(name, "caching", "scope"), f"cannot be public with auth.mode: {upstream.auth.mode}")
+    for tool, names in upstream.input_keys.items():
+        if len(set(names)) < len(names) or "" in names:
+            yield Problem(_at(name, "input_keys", tool), "should be names that differ, none of them empty")
+
+
+def _at(upstream: str, *keys: str) -> str:
+    path: KeyPath = ("upstreams", upstream, *keys)
+    return show(path)

@@ -1,0 +1,1 @@
+"""Where holds are found when there is more than one process."""

@@ -1,0 +1,186 @@
+"""Every metric, with its labels kept within bounds; it knows nothing about who measures.
+
+A label value chosen by a peer would let that peer fill our memory, so each
+label is either a closed set (`names`), a configured name, or cut off after a
+fixed number of distinct values: what does not fit is counted as `other`.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from gateway.telemetry.names import AskDisposition, AskKind, HandshakeOutcome, HoldEnd, Outcome, SessionState
+
+OTHER: Final = "other"
+
+METHODS: Final = frozenset(
+    {"server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list",
+     "resources/templates/list", "resources/read", "completion/complete", "subscriptions/listen",
+     "tasks/get", "tasks/update", "tasks/cancel", "initialize", "ping"},
+)  # fmt: skip
+
+_ROUND_BUCKETS: Final = (
+    0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
+)  # fmt: skip
+# Held means that a person thinks: seconds to an hour.
+_HOLD_BUCKETS: Final = (1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+
+_MAX_WORDS: Final = 32
+_WORD: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+# A `_created` series next to each counter doubles what is scraped and is read by nobody.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class _Words:
+    """A label of words that our own code chooses, cut off should a peer's text ever get into it."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def __call__(self, word: str) -> str:
+        if word in self._known:
+            return word
+        if len(self._known) >= _MAX_WORDS or _WORD.fullmatch(word) is None:
+            return OTHER
+        self._known.add(word)
+        return word
+
+
+class Metrics:
+    """All numbers of one gateway, in a registry of their own: two gateways in a process do not mix."""
+
+    def __init__(self, *, version: str, upstreams: Iterable[str]) -> None:
+        self.registry: Final = CollectorRegistry(auto_describe=True)
+        self._upstreams = frozenset(upstreams)
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"holdfast_{name}", text, labels, registry=self.registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"holdfast_{name}", text, labels, registry=self.registry)
+
+        self._rounds = counter("rounds_total", "Rounds answered.", "upstream", "method", "outcome")
+        self._round_seconds = Histogram(
+            "holdfast_round_seconds",
+            "Time from a request's arrival to the end of its response.",
+            ("upstream", "method"),
+            buckets=_ROUND_BUCKETS,
+            registry=self.registry,
+        )
+        self._asks = counter(
+            "asks_total",
+            "Questions of legacy servers, by what became of them.",
+            "upstream",
+            "kind",
+            "disposition",
+        )
+        self._holds_open = gauge("holds_open", "Exchanges parked while a client gathers answers.", "upstream")
+        self._holds = counter("holds_total", "Holds ended, by why.", "upstream", "end")
+        self._hold_seconds = Histogram(
+            "holdfast_hold_seconds",
+            "Time that exchanges were parked.",
+            ("upstream",),
+            buckets=_HOLD_BUCKETS,
+            registry=self.registry,
+        )
+        self._sessions = gauge("sessions", "Legacy sessions, by what they are doing.", "upstream", "state")
+        self._handshakes = counter(
+            "handshakes_total", "Attempts to open a legacy session.", "upstream", "outcome"
+        )
+        self._state_rejected = counter(
+            "state_rejected_total", "Echoed requestState that did not verify, by why.", "upstream", "why"
+        )
+        self._upstream_errors = counter(
+            "upstream_errors_total", "Failures of upstreams.", "upstream", "reason"
+        )
+        self._ready = gauge("ready", "1 if /readyz says so.")
+        gauge("build_info", "Always 1; the labels say which build this is.", "version").labels(version).set(1)
+
+        self._whys = _Words()
+        self._reasons = _Words()
+        self._round_counters: dict[tuple[str, str, Outcome], Counter] = {}
+        self._round_timers: dict[tuple[str, str], Histogram] = {}
+        # Gauges begin at zero: a series that is absent reads like one that was never scraped.
+        for name in self._upstreams:
+            self._holds_open.labels(name).set(0)
+            for state in SessionState:
+                self._sessions.labels(name, state.value).set(0)
+
+    def round_finished(
+        self, upstream: str | None, method: str | None, outcome: Outcome, seconds: float
+    ) -> None:
+        """One round is over."""
+        # The caches are keyed by cleaned labels, so they grow no further than the labels do.
+        place = upstream if upstream in self._upstreams else OTHER
+        verb = method if method in METHODS else OTHER
+        counter = self._round_counters.get((place, verb, outcome))
+        if counter is None:
+            counter = self._rounds.labels(place, verb, outcome.value)
+            self._round_counters[place, verb, outcome] = counter
+        timer = self._round_timers.get((place, verb))
+        if timer is None:
+            timer = self._round_timers[place, verb] = self._round_seconds.labels(place, verb)
+        counter.inc()
+        timer.observe(seconds)
+
+    def ask(self, upstream: str, kind: AskKind, disposition: AskDisposition) -> None:
+        """Something became of an ask."""
+        self._asks.labels(self._place(upstream), kind.value, disposition.value).inc()
+
+    def hold_opened(self, upstream: str) -> None:
+        """An exchange was parked."""
+        self._holds_open.labels(self._place(upstream)).inc()
+
+    def hold_ended(self, upstream: str, end: HoldEnd, seconds: float) -> None:
+        """A parked exchange went on, or never will."""
+        place = self._place(upstream)
+        self._holds_open.labels(place).dec()
+        self._holds.labels(place, end.value).inc()
+        self._hold_seconds.labels(place).observe(seconds)
+
+    def session_moved(self, upstream: str, before: SessionState | None, after: SessionState | None) -> None:
+        """A session changed its state; `None` is before its birth and after its end."""
+        place = self._place(upstream)
+        if before is not None:
+            self._sessions.labels(place, before.value).dec()
+        if after is not None:
+            self._sessions.labels(place, after.value).inc()
+
+    def handshake(self, upstream: str, outcome: HandshakeOutcome) -> None:
+        """An attempt to open a session ended."""
+        self._handshakes.labels(self._place(upstream), outcome.value).inc()
+
+    def state_rejected(self, upstream: str, why: str) -> None:
+        """An echoed `requestState` did not verify; `why` is a snake_case word, else it counts as `other`."""
+        self._state_rejected.labels(self._place(upstream), self._whys(why)).inc()
+
+    def upstream_error(self, upstream: str, reason: str) -> None:
+        """An upstream failed; `reason` is `GatewayError.reason`."""
+        self._upstream_errors.labels(self._place(upstream), self._reasons(reason)).inc()
+
+    def watch_ready(self, is_ready: Callable[[], bool]) -> None:
+        """Have readiness asked for at each scrape, so that gauge and `/readyz` cannot disagree."""
+        self._ready.set_function(lambda: float(is_ready()))
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """The scrape as bytes and their content type, in the format that the scraper asked for."""
+        from prometheus_client.exposition import choose_encoder  # noqa: PLC0415 - most processes are never scraped
+
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    def _place(self, upstream: str) -> str:
+        return upstream if upstream in self._upstreams else OTHER

@@ -1,0 +1,135 @@
+"""Every name that leaves through a log line or a metric label; it knows nothing about how they are written.
+
+Dashboards and alerts are built on these words, so a change here is a change for
+users: additions are free, renaming needs a line in the changelog.
+"""
+
+from enum import StrEnum
+
+
+class LogEvent(StrEnum):
+    """The `event` member of a log line."""
+
+    ROUND = "round"
+    STARTED = "started"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+    LISTENING = "listening"
+    EPHEMERAL_KEY = "ephemeral_key"
+    UPSTREAM_LOST = "upstream_lost"
+    UPSTREAM_SLOW = "upstream_slow"
+    UPSTREAM_PROTOCOL = "upstream_protocol"
+    SESSION_OPENED = "session_opened"
+    SESSION_CLOSED = "session_closed"
+    SESSION_LOST = "session_lost"
+    HANDSHAKE_FAILED = "handshake_failed"
+    HOLD_OPENED = "hold_opened"
+    HOLD_ENDED = "hold_ended"
+    HOLD_EXPIRED = "hold_expired"
+    ASK_REFUSED = "ask_refused"
+    ASK_WITHDRAWN = "ask_withdrawn"
+    TOOL_DROPPED = "tool_dropped"
+    STATE_REJECTED = "state_rejected"
+    INTERNAL_ERROR = "internal_error"
+    TASK_FAILED = "task_failed"
+    CONFIG_LOADED = "config_loaded"
+    CONFIG_REJECTED = "config_rejected"
+    CONFIG_RELOADED = "config_reloaded"
+    CONFIG_RELOAD_FAILED = "config_reload_failed"
+    LIBRARY = "library"
+    """A line that a library wrote through `logging` or `warnings`."""
+
+
+class Outcome(StrEnum):
+    """How one round ended for the client."""
+
+    COMPLETE = "complete"
+    INPUT_REQUIRED = "input_required"
+    ERROR = "error"
+    """The upstream itself answered with a JSON-RPC error: passed on, nobody here failed."""
+    REFUSED = "refused"
+    """The request was at fault (`ClientFault`)."""
+    LOST = "lost"
+    """The last rung of the ladder (`CallLost`)."""
+    UPSTREAM_FAILED = "upstream_failed"
+    """`UpstreamFault`."""
+    SHED = "shed"
+    """`Overloaded`."""
+    CANCELLED = "cancelled"
+    """The client went away."""
+    INTERNAL = "internal"
+    """Our bug; the line carries an error id."""
+
+
+class Rung(StrEnum):
+    """How a round found its exchange: `first` is a round without a ticket, the rest is the ladder."""
+
+    FIRST = "first"
+    LIVE = "live"
+    ROUTED = "routed"
+    REATTACHED = "reattached"
+    REPLAYED = "replayed"
+    REFUSED = "refused"
+
+
+class AskKind(StrEnum):
+    """What the legacy server asked for."""
+
+    ELICITATION = "elicitation"
+    SAMPLING = "sampling"
+    ROOTS = "roots"
+
+
+class AskDisposition(StrEnum):
+    """What became of an ask."""
+
+    RELAYED = "relayed"
+    """Put to the client."""
+    REASKED = "reasked"
+    """Put to the client once more: the answer was missing or did not fit."""
+    ANSWERED = "answered"
+    """The client's answer was delivered."""
+    PREANSWERED = "preanswered"
+    """The client had sent the answer along before the question came."""
+    REMEMBERED = "remembered"
+    """Answered from the journal or from this principal's earlier roots."""
+    STATIC = "static"
+    """Answered from the configuration."""
+    DECLINED = "declined"
+    """Declined by policy."""
+    REFUSED = "refused"
+    """The client declared no capability for it."""
+    WITHDRAWN = "withdrawn"
+    """The upstream took it back."""
+
+
+class HoldEnd(StrEnum):
+    """Why a hold ended."""
+
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    UPSTREAM_LOST = "upstream_lost"
+    EVICTED = "evicted"
+    DRAINED = "drained"
+
+
+class SessionState(StrEnum):
+    """Where a legacy session is in its life; one that is closed is counted nowhere."""
+
+    OPENING = "opening"
+    IDLE = "idle"
+    LEASED = "leased"
+    HELD = "held"
+
+
+class HandshakeOutcome(StrEnum):
+    """How an attempt to open a legacy session ended."""
+
+    OK = "ok"
+    UNREACHABLE = "unreachable"
+    TIMED_OUT = "timed_out"
+    REFUSED = "refused"
+    UNAUTHORIZED = "unauthorized"
+    PROTOCOL = "protocol"
+    CANCELLED = "cancelled"

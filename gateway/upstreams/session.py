@@ -1,0 +1,242 @@
+"""One initialized legacy session: the handshake, whose answer is whose, and what the server says unasked.
+
+A session serves one exchange at a time: a question on its standing stream names
+no call, so there must be only one that it can belong to. It does not know what
+an exchange does with what it hears.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from gateway.eras.asks import ask_of
+from gateway.eras.discovery import Introduction, introduction
+from gateway.eras.notifications import CANCELLED
+from gateway.eras.requests import initialize_params
+from gateway.eras.vocabulary import Ask
+from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense
+from gateway.upstreams.background import Background
+from gateway.upstreams.transport import Channel
+from gateway.wire.jsonrpc import (
+    Failure,
+    Id,
+    Message,
+    Notification,
+    Request,
+    Result,
+    decode,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+)
+from gateway.wire.versions import LATEST_LEGACY, is_legacy
+
+_STANDING_STREAM_SECONDS: Final = 2.0
+"""How long a call waits for the standing stream to open; a server that sends no headers has it open by then."""
+_MOST_EARLY_ASKS: Final = 32
+_METHOD_NOT_FOUND: Final = -32601
+
+
+class Listener(Protocol):
+    """Who a session tells what it hears while leased."""
+
+    def hear_ask(self, ask: Ask) -> None:
+        """The server asked."""
+
+    def hear_withdrawal(self, ask_id: Id) -> None:
+        """The server stopped waiting for an answer."""
+
+    def hear_notification(self, notification: Notification) -> None:
+        """The server told something."""
+
+
+class Session:
+    """An open session. Made by `open_session`; ended by `close`."""
+
+    __slots__ = (
+        "_background",
+        "_channel",
+        "_on_early_ask",
+        "_on_end",
+        "early_asks",
+        "is_dead",
+        "listener",
+        "log_level",
+        "served_calls",
+        "server",
+    )
+
+    def __init__(
+        self,
+        channel: Channel,
+        server: Introduction,
+        *,
+        background: Background,
+        on_early_ask: "Callable[[Session, Ask], None]",
+        on_end: "Callable[[Session], None]",
+    ) -> None:
+        self.server = server
+        """How the server introduced itself."""
+        self.listener: Listener | None = None
+        self.early_asks: list[Ask] = []
+        """Asks that came outside any exchange; they join the next one."""
+        self.served_calls = 0
+        self.log_level: str | None = None
+        self.is_dead = False
+        self._channel = channel
+        self._background = background
+        self._on_early_ask = on_early_ask
+        self._on_end = on_end
+
+    @property
+    def id(self) -> str | None:
+        """The server's id for this session, if it has one."""
+        return self._channel.session_id
+
+    @property
+    def last_event_id(self) -> str | None:
+        """Where a later reader of the running call's stream would go on."""
+        return self._channel.last_event_id
+
+    async def call(self, request_id: Id, method: str, params: Mapping[str, Any]) -> Result | Failure:
+        """Send one request and wait for its answer; all else that comes meanwhile goes to the listener.
+
+        Raises:
+            UpstreamFault: there will be no answer.
+        """
+        answer: Result | Failure | None = None
+
+        def deliver(message: Message) -> bool:
+            nonlocal answer
+            # On a call's own stream an error without an id can only mean this call.
+            if isinstance(message, Result | Failure) and (message.id == request_id or message.id is None):
+                answer = answer or message
+                return True
+            self.hear(message)
+            return False
+
+        try:
+            await self._channel.request(request_id, encode_request(request_id, method, params), deliver)
+        except UpstreamLost:
+            self.is_dead = True
+            raise
+        if answer is None:
+            self.is_dead = True
+            raise UpstreamLost("the stream ended without an answer")
+        return answer
+
+    async def answer(self, ask_id: Id, result: Mapping[str, Any]) -> None:
+        """Answer an ask; returns when the server has taken the answer."""
+        await self._channel.send(encode_result(ask_id, result))
+
+    async def refuse(self, ask_id: Id, code: int, message: str) -> None:
+        """Answer an ask with an error."""
+        await self._channel.send(encode_error(ask_id, code, message))
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Tell the server something."""
+        await self._channel.send(encode_notification(method, params))
+
+    def hear(self, message: Message) -> None:
+        """Something came that is not the answer to the running call, on whichever stream."""
+        match message:
+            case Request(method="ping"):
+                self._background.start(self.answer(message.id, {}), "pong")
+            case Request():
+                self._hear_request(message)
+            case Notification(method=method) if method == CANCELLED:
+                self._hear_withdrawal(message)
+            case Notification():
+                if self.listener is not None:
+                    self.listener.hear_notification(message)
+            case Result() | Failure():
+                pass  # an answer to nothing that is waited for
+
+    def _hear_request(self, request: Request) -> None:
+        ask = ask_of(request)
+        if ask is None:
+            self._background.start(self.refuse(request.id, _METHOD_NOT_FOUND, "Method not found"), "refusal")
+        elif self.listener is not None:
+            self.listener.hear_ask(ask)
+        elif len(self.early_asks) >= _MOST_EARLY_ASKS:
+            self._background.start(self.refuse(request.id, -32000, "Too many questions"), "refusal")
+        else:
+            self._on_early_ask(self, ask)
+
+    def _hear_withdrawal(self, notification: Notification) -> None:
+        raw = notification.params.get("requestId")
+        ask_id = None if raw is None else decode(raw)
+        if isinstance(ask_id, bool) or not isinstance(ask_id, int | str):
+            return
+        self.early_asks = [ask for ask in self.early_asks if ask.id != ask_id]
+        if self.listener is not None:
+            self.listener.hear_withdrawal(ask_id)
+
+    async def stand(self) -> None:
+        """Open the standing stream, and wait until the server can be heard on it."""
+        opened = asyncio.Event()
+        self._background.start(self._listen(opened.set), "standing-stream")
+        try:
+            async with asyncio.timeout(_STANDING_STREAM_SECONDS):
+                await opened.wait()
+        except TimeoutError:
+            return  # no headers before the first event: the stream is open all the same
+
+    async def _listen(self, opened: Callable[[], None]) -> None:
+        def deliver(message: Message) -> bool:
+            self.hear(message)
+            return False
+
+        try:
+            await self._channel.listen(deliver, opened)
+        except GatewayError:
+            self.is_dead = True
+            self._on_end(self)
+        finally:
+            opened()
+
+    async def close(self) -> None:
+        """End the session here and there."""
+        self.is_dead = True
+        await self._background.close()
+        await self._channel.close()
+
+
+async def open_session(
+    channel: Channel,
+    *,
+    request_id: Id,
+    client_info: Mapping[str, Any] | None,
+    capabilities: Mapping[str, Any],
+    on_early_ask: Callable[[Session, Ask], None],
+    on_end: Callable[[Session], None],
+) -> Session:
+    """Initialize a session on `channel`: handshake, `initialized` (taken by the server), standing stream."""
+    params = initialize_params(client_info, capabilities, LATEST_LEGACY)
+    answer: Message | None = None
+
+    def deliver(message: Message) -> bool:
+        nonlocal answer
+        if isinstance(message, Result | Failure):
+            answer = message
+        return answer is not None
+
+    background = Background()
+    try:
+        await channel.request(request_id, encode_request(request_id, "initialize", params), deliver)
+        if not isinstance(answer, Result):
+            raise UpstreamSpokeNonsense(f"initialize was answered with {type(answer).__name__}")
+        server = introduction(answer.result)
+        if not is_legacy(server.version):
+            raise UpstreamSpokeNonsense(f"the server speaks {server.version[:32]!r}")
+        channel.speak(server.version)
+        session = Session(channel, server, background=background, on_early_ask=on_early_ask, on_end=on_end)
+        # Awaited: Python 1.12 refuses a call that overtakes it.
+        await session.notify("notifications/initialized")
+        await session.stand()
+    except BaseException:
+        await background.close()
+        await channel.close()
+        raise
+    return session

@@ -1,0 +1,47 @@
+"""The seam between a legacy session and the way its messages travel. Streamable HTTP is one way; others fit here.
+
+A channel moves messages and keeps order. It does not know what they mean, which
+exchange they belong to, or that there are clients.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from gateway.errors import UpstreamLost
+from gateway.wire.jsonrpc import Id, Message
+
+Deliver: TypeAlias = Callable[[Message], bool]
+"""Takes a message that arrived. True: that was the answer, nothing more needs to be read for it."""
+
+
+class SessionGone(UpstreamLost):
+    """The server does not know the session any more, and so did not run the request: sending it again is safe."""
+
+    reason = "session_gone"
+
+
+class Channel(Protocol):
+    """One legacy session's way to its server and back."""
+
+    session_id: str | None
+    """As the server issued it; None for a server that keeps no sessions."""
+    last_event_id: str | None
+    """The newest event id seen on the stream of the running call, for a later resume."""
+
+    def speak(self, version: str) -> None:
+        """The handshake agreed on this revision: use it from now on."""
+
+    async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
+        """Send a request and deliver all that comes for it, until its answer or the end of its stream."""
+
+    async def send(self, body: bytes) -> None:
+        """Send a notification, or the answer to an ask; returns when the server has taken it."""
+
+    async def listen(self, deliver: Deliver, opened: Callable[[], None]) -> None:
+        """Deliver what the server says of its own accord, until the channel is closed.
+
+        Calls `opened` once the server can be heard, or it is certain that it has nothing to say here.
+        """
+
+    async def close(self) -> None:
+        """End the session, telling the server if there is a way to."""

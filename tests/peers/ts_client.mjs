@@ -1,0 +1,169 @@
+// Carries out a plan with the modern TypeScript client and reports what it saw. Knows nothing of the gateway.
+//
+//   node ts_client.mjs DIR < plan.json > report.json          (DIR holds the node_modules with the client)
+//
+// plan = {
+//   url, headers?,                    headers go with every request
+//   mode?: "pin" | "auto" | "legacy", default pin = 2026-07-28 and nothing else
+//   capabilities?,                    default: forms, addresses, sampling, roots
+//   maxRounds?, autoFulfill?,         of the client's own driver
+//   concurrent?: true,                all calls at once instead of one after the other
+//   answers?: {
+//     elicitation?: [{ match?, action?, content?, error?: {code, message}, delayMs?, once? }],
+//     sampling?:    [{ match?, text, once? }] | "text",
+//     roots?:       [{ uri, name? }],
+//   },
+//   calls: [{ method, name?, uri?, arguments?, params?, logLevel?, timeoutMs?, abortAfterMs? }],
+// }
+//
+// An answer fits when `match` is in the question's text or names one of its properties; without `match` it always
+// fits; the first that fits is given. `$tag` in its content stands for what the question has in square brackets.
+// A question that no answer fits fails the call. `method` is a protocol method (`tools/call`, `prompts/get`,
+// `resources/read`, `tools/list`, …, `completion/complete` and `server/discover`).
+//
+// report = {
+//   era, version, server, capabilities,
+//   results: [{ result } | { error: { name, code?, message, data?, status? } }],      in the order of calls
+//   rounds: [n],                                               answered `input_required` results, per call
+//   asked: [{ method, params }], progress: [{ call, progress, total?, message? }], logs: [{ level, data, logger? }],
+//   http: [{ method, id, status, type }],                                             in the order of sending
+// }
+// A failed connection is a report with `connectError` and no results.
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+
+const home = resolve(process.argv[2], "node_modules/@modelcontextprotocol/client/dist/index.mjs");
+const { Client, StreamableHTTPClientTransport, ProtocolError, LOG_LEVEL_META_KEY } = await import(pathToFileURL(home).href);
+
+const plan = JSON.parse(readFileSync(0, "utf8"));
+const answers = plan.answers ?? {};
+const report = { results: [], rounds: [], asked: [], progress: [], logs: [], http: [] };
+const capabilities = plan.capabilities ?? { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+
+function choose(list, words, names = []) {
+  const at = list.findIndex(({ match }) => match === undefined || words.includes(match) || names.includes(match));
+  if (at < 0) throw new Error(`the plan has no answer to: ${words}`);
+  return list[at].once ? list.splice(at, 1)[0] : list[at];
+}
+
+function fill(content, words) {
+  const tag = /\[(.*)\]/.exec(words)?.[1] ?? "";
+  const put = (value) => (typeof value === "string" ? value.replaceAll("$tag", tag) : value);
+  return Object.fromEntries(Object.entries(content).map(([name, value]) => [name, put(value)]));
+}
+
+async function elicited({ params }) {
+  report.asked.push({ method: "elicitation/create", params });
+  const names = Object.keys(params.requestedSchema?.properties ?? {});
+  const { action = "accept", content, error, delayMs } = choose(answers.elicitation ?? [], params.message, names);
+  if (delayMs) await pause(delayMs);
+  if (error) throw new ProtocolError(error.code, error.message);
+  return content && action === "accept" ? { action, content: fill(content, params.message) } : { action };
+}
+
+function sampled({ params }) {
+  report.asked.push({ method: "sampling/createMessage", params });
+  const list = typeof answers.sampling === "string" ? [{ text: answers.sampling }] : (answers.sampling ?? []);
+  const { text } = choose(list, JSON.stringify(params.messages));
+  return { role: "assistant", content: { type: "text", text }, model: "test-model", stopReason: "endTurn" };
+}
+
+function listed() {
+  report.asked.push({ method: "roots/list", params: {} });
+  return { roots: answers.roots ?? [] };
+}
+
+async function recorded(input, init) {
+  let sent = {};
+  if (typeof init?.body === "string") sent = JSON.parse(init.body);
+  const entry = { method: sent.method ?? init?.method ?? "GET", id: sent.id ?? null };
+  report.http.push(entry);
+  const response = await fetch(input, init);
+  entry.status = response.status;
+  entry.type = response.headers.get("content-type");
+  return response;
+}
+
+const client = new Client(
+  { name: "ts-client", version: "1.0.0" },
+  {
+    capabilities,
+    versionNegotiation: { mode: { pin: { pin: "2026-07-28" }, auto: "auto", legacy: "legacy" }[plan.mode ?? "pin"] },
+    inputRequired: { maxRounds: plan.maxRounds ?? 10, autoFulfill: plan.autoFulfill ?? true },
+  },
+);
+if (capabilities.elicitation) client.setRequestHandler("elicitation/create", elicited);
+if (capabilities.sampling) client.setRequestHandler("sampling/createMessage", sampled);
+if (capabilities.roots) client.setRequestHandler("roots/list", listed);
+client.setNotificationHandler("notifications/message", ({ params }) => void report.logs.push(params));
+
+const VERBS = {
+  "server/discover": (_, options) => client.discover(options),
+  "tools/list": (params, options) => client.listTools(params, options),
+  "tools/call": (params, options) => client.callTool(params, options),
+  "prompts/list": (params, options) => client.listPrompts(params, options),
+  "prompts/get": (params, options) => client.getPrompt(params, options),
+  "resources/list": (params, options) => client.listResources(params, options),
+  "resources/templates/list": (params, options) => client.listResourceTemplates(params, options),
+  "resources/read": (params, options) => client.readResource(params, options),
+  "completion/complete": (params, options) => client.complete(params, options),
+};
+
+const ASKING = new Set(["tools/call", "prompts/get", "resources/read"]);
+
+function told(error) {
+  const { name, code, message, data, status } = error;
+  return { name, code, message, data, status: status ?? error.cause?.status };
+}
+
+// The client's driver tells of each round that it answers as if it were progress.
+function stepped(index, step) {
+  if (step.message?.startsWith("Fulfilling input required by")) report.rounds[index] += 1;
+  else report.progress.push({ call: index, ...step });
+}
+
+async function carryOut(call, index) {
+  report.rounds[index] = 0;
+  const { method, name, uri, arguments: given, logLevel, timeoutMs = 20_000, abortAfterMs } = call;
+  const params = {
+    ...(name === undefined ? {} : { name }),
+    ...(uri === undefined ? {} : { uri }),
+    ...(given === undefined ? {} : { arguments: given }),
+    ...(logLevel === undefined ? {} : { _meta: { [LOG_LEVEL_META_KEY]: logLevel } }),
+    ...call.params,
+  };
+  const options = {
+    timeout: timeoutMs,
+    ...(abortAfterMs === undefined ? {} : { signal: AbortSignal.timeout(abortAfterMs) }),
+    ...(ASKING.has(method) ? { onprogress: (step) => stepped(index, step) } : {}),
+    ...(plan.autoFulfill === false ? { allowInputRequired: true } : {}),
+  };
+  const listing = method.endsWith("/list") && Object.keys(params).length === 0;
+  try {
+    if (!VERBS[method]) throw new Error(`the plan names an unknown method: ${method}`);
+    report.results[index] = { result: await VERBS[method](listing ? undefined : params, options) };
+  } catch (error) {
+    report.results[index] = { error: told(error) };
+  }
+}
+
+const transport = new StreamableHTTPClientTransport(new URL(plan.url), {
+  fetch: recorded,
+  requestInit: { headers: plan.headers ?? {} },
+});
+try {
+  await client.connect(transport, { timeout: 10_000 });
+  report.era = client.getProtocolEra();
+  report.version = client.getNegotiatedProtocolVersion();
+  report.server = client.getServerVersion();
+  report.capabilities = client.getServerCapabilities();
+  if (plan.concurrent) await Promise.all(plan.calls.map(carryOut));
+  else for (const [index, call] of plan.calls.entries()) await carryOut(call, index);
+} catch (error) {
+  report.connectError = told(error);
+}
+await client.close();
+process.stdout.write(JSON.stringify(report), () => process.exit(0));

@@ -1,0 +1,92 @@
+"""Sealing keys as they are written down."""
+
+import base64
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.sealing.keyring import parse_secret
+from gateway.settings.keys import KeysFileUnusable, decode_key, read_keys_file
+
+GOOD = base64.urlsafe_b64encode(bytes(range(200, 232))).decode().rstrip("=")
+OTHER = "5f" * 32
+
+
+@given(st.binary(min_size=32, max_size=64), st.sampled_from(["url", "std", "hex", "bare"]))
+def test_every_way_of_writing_a_key_is_understood(key: bytes, way: str) -> None:
+    text = {
+        "url": base64.urlsafe_b64encode(key).decode(),
+        "std": base64.b64encode(key).decode(),
+        "hex": key.hex(),
+        "bare": base64.urlsafe_b64encode(key).decode().rstrip("="),
+    }[way]
+    assert decode_key(text) == parse_secret(text)
+
+
+@given(
+    st.text(alphabet="0aF+/-_= \n", max_size=90)
+    | st.text(alphabet="0123456789abcdefABCDEF", max_size=130)
+    | st.binary(max_size=64).map(lambda key: base64.b64encode(key).decode())
+    | st.text()
+)
+def test_a_key_is_taken_here_exactly_when_the_key_ring_takes_it(text: str) -> None:
+    """Ours: what passes `check-config` must not fail at start."""
+
+    def verdict(read: object) -> bytes | None:
+        assert callable(read)
+        try:
+            taken: bytes = read(text)
+        except ValueError:
+            return None
+        return taken
+
+    assert verdict(decode_key) == verdict(parse_secret)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("hunter2hunter2", "too short"),
+        ("ab" * 31, "too short"),
+        ("not a key, by far not", "not a key"),
+    ],
+)
+def test_a_refused_key_is_not_repeated(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as refusal:
+        decode_key(text)
+    assert not text or text not in str(refusal.value)
+
+
+def test_a_keys_file_has_one_key_per_line_and_comments(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"\ufeff# newest first\n\n  {GOOD}  \r\n{OTHER}\n", encoding="utf-8")
+    assert read_keys_file(file) == [GOOD, OTHER]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "holds no key"),
+        (b"# only words\n", "holds no key"),
+        (GOOD.encode() + b"\nhunter2hunter2\n", "line 2 is too short"),
+        (b"\xff\xfe\x00", "not text"),
+        (b"#" * (1024**2 + 1), "too large"),
+    ],
+)
+def test_a_bad_keys_file_is_refused_without_showing_a_key(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    file = tmp_path / "keys"
+    file.write_bytes(content)
+    with pytest.raises(KeysFileUnusable, match=reason) as refusal:
+        read_keys_file(file)
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["absent", ".", "nul\0"])
+def test_a_keys_file_that_cannot_be_opened_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(KeysFileUnusable, match="cannot be"):
+        read_keys_file(tmp_path / name)
