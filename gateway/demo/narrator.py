@@ -42,7 +42,11 @@ class Narrator:
             case "opened":
                 # Spare sessions are opened ahead of need; only the first handshake is news.
                 if not self._sessions:
-                    step(_TO_LEGACY, f"initialize, {message['protocolVersion']}: {short} opened", _LEGACY)
+                    step(
+                        _TO_LEGACY,
+                        f"initialize: sessions of {message['protocolVersion']}, kept by Holdfast",
+                        _LEGACY,
+                    )
                 self._sessions.add(sighting.session)
             case "called":
                 step(_TO_LEGACY, f"POST tools/call {message['name']} in {short}", _LEGACY)

@@ -21,7 +21,8 @@ from gateway.demo.legacy_server import LegacyServer
 from gateway.demo.modern_client import CallFailed, Json, ModernClient
 from gateway.demo.narrator import Narrator, result_text
 from gateway.demo.terminal import Terminal
-from gateway.settings.load import from_upstream_url
+from gateway.settings.load import ONLY_UPSTREAM, from_upstream_url
+from gateway.telemetry.logs import configure
 
 # A loopback round takes milliseconds; a human's thinking is never inside one.
 _ROUND_SECONDS: Final = 15.0
@@ -58,6 +59,8 @@ def run(*, serve: bool, interactive: bool | None = None) -> int:
     """Walk through the three chapters, or with `serve` stay up for other clients. Returns the exit code."""
     if interactive is None:
         interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    # The walk tells the story itself; only what went wrong may interrupt it.
+    configure("error", "console", sys.stderr)
     try:
         asyncio.run(_serve() if serve else _walk(is_interactive=interactive))
     except (_WalkFailed, CallFailed, OSError) as error:
@@ -119,7 +122,7 @@ async def _running(legacy: LegacyServer) -> AsyncIterator[str]:
         gateway = Gateway(from_upstream_url(legacy.url, listen="127.0.0.1:0"))
         await gateway.start()
         try:
-            yield gateway.url("default")
+            yield gateway.url(ONLY_UPSTREAM)
         finally:
             await gateway.stop()
     finally:

@@ -19,14 +19,16 @@ from gateway.eras.shapes import (
     Block,
     Completion,
     Contents,
+    EmbeddedBlock,
     Message,
     Role,
+    attempt,
     fits,
     mend,
     mend_members,
 )
 from gateway.errors import UpstreamSpokeNonsense
-from gateway.wire.jsonrpc import NotJson, Params, Raw, decode_members
+from gateway.wire.jsonrpc import NotJson, Params, Raw, decode_members, encode
 from gateway.wire.versions import META_RELATED_TASK, META_SERVER_INFO, at_least
 
 CacheScope = Literal["public", "private"]
@@ -148,7 +150,8 @@ def _tool_result(body: dict[str, Any], version: str) -> None:
 def _prompt(body: dict[str, Any], _version: str) -> None:
     _keep_if(_TEXT, body, "description")
     raw = body.get("messages", NULL)
-    if not fits(_MESSAGES, raw):
+    messages = attempt(_MESSAGES, raw)
+    if messages is None or not all(_is_whole(message.content) for message in messages):
         body["messages"] = [_message(item) for item in _items(raw)]
 
 
@@ -156,7 +159,8 @@ def _read(body: dict[str, Any], _version: str) -> None:
     if "contents" not in body:
         raise UpstreamSpokeNonsense("resources/read without contents")
     raw = body["contents"]
-    if not (fits(_CONTENTS_LIST, raw) and all(_holds_something(item) for item in _CONTENTS_LIST.decode(raw))):
+    contents = attempt(_CONTENTS_LIST, raw)
+    if contents is None or not all(map(_holds_something, contents)):
         body["contents"] = [_contents(item) for item in _items(raw)]
 
 
@@ -181,18 +185,20 @@ _TRANSLATIONS: Final[Mapping[str, Callable[[dict[str, Any], str], None]]] = {
 
 
 def _blocks(raw: Raw) -> Raw | list[Any]:
-    if fits(_BLOCK_LIST, raw):
+    blocks = attempt(_BLOCK_LIST, raw)
+    if blocks is not None and all(map(_is_whole, blocks)):
         return raw
     return [_block(item) for item in _items(raw)]
 
 
 def _block(raw: Raw) -> Any:
     """A block that clients can read; what they could not is shown as the text that it is."""
-    if fits(_BLOCK, raw):
-        return raw
-    shape = BLOCKS.get(_TYPED.decode(raw).type) if fits(_TYPED, raw) else None
+    typed = attempt(_TYPED, raw)
+    shape = None if typed is None else BLOCKS.get(typed.type)
     mended = None if shape is None else mend(shape, raw)
-    return _as_text(raw) if mended is None else mended
+    if mended is None or not _is_whole(_BLOCK.decode(encode(mended))):
+        return _as_text(raw)
+    return mended
 
 
 def _as_text(raw: Raw) -> dict[str, Any]:
@@ -222,6 +228,10 @@ def _contents(raw: Raw) -> Any:
     return mended
 
 
+def _is_whole(block: Block) -> bool:
+    return not isinstance(block, EmbeddedBlock) or _holds_something(block.resource)
+
+
 def _holds_something(contents: Contents) -> bool:
     return isinstance(contents.text, str) or isinstance(contents.blob, str)
 
@@ -230,7 +240,8 @@ def _items(raw: Raw) -> list[Raw]:
     """The entries of a list. Go writes an empty one as `null`; a lone object was meant as the only entry."""
     if raw == NULL:
         return []
-    return _ITEMS.decode(raw) if fits(_ITEMS, raw) else [raw]
+    items = attempt(_ITEMS, raw)
+    return [raw] if items is None else items
 
 
 def _keep_if(decoder: Decoder[Any], body: dict[str, Any], name: str) -> None:

@@ -8,13 +8,15 @@ the shape does not name are none of our business.
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, DecodeError, Meta, Struct, UnsetType, field
 from msgspec.json import Decoder
 from msgspec.structs import fields
 
 from gateway.wire.jsonrpc import Raw, decode_members
+
+T = TypeVar("T")
 
 NULL: Final = Raw(b"null")
 
@@ -224,13 +226,17 @@ class _Part:
     is_list: bool
 
 
+def attempt(decoder: Decoder[T], raw: Raw) -> T | None:
+    """What it says, if a client would accept it as it is."""
+    try:
+        return decoder.decode(raw)
+    except (DecodeError, RecursionError):
+        return None
+
+
 def fits(decoder: Decoder[Any], raw: Raw) -> bool:
     """Whether a client would accept it as it is."""
-    try:
-        decoder.decode(raw)
-    except (DecodeError, RecursionError):
-        return False
-    return True
+    return attempt(decoder, raw) is not None
 
 
 def mend(shape: type[Struct], raw: Raw) -> Raw | dict[str, Any] | None:

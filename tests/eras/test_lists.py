@@ -220,15 +220,30 @@ def test_only_the_four_lists_are_lists() -> None:
     assert member_of("tools/call") is None
 
 
+KEYS = [
+    "name",
+    "title",
+    "uri",
+    "uriTemplate",
+    "inputSchema",
+    "outputSchema",
+    "type",
+    "properties",
+    "annotations",
+    "icons",
+    "src",
+    "arguments",
+    "_meta",
+    "x-mcp-header",
+    "items",
+    "execution",
+]
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just("x-mcp-header"),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                ["name", "title", "uri", "uriTemplate", "inputSchema", "outputSchema", "type", "properties"]
-                + ["annotations", "icons", "src", "arguments", "_meta", "x-mcp-header", "items", "execution"]
-            ),
+            st.sampled_from(KEYS),
             inner,
             max_size=5,
         )

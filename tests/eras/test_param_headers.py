@@ -26,9 +26,7 @@ def of(**properties: Any) -> dict[str, Any]:
 @pytest.mark.requirement("R20")
 @pytest.mark.parametrize("kind", ["string", "integer", "boolean"])
 def test_a_legal_annotation_stays_and_nothing_is_rewritten(kind: str) -> None:
-    schema = Raw(
-        encode(of(a=of(b={"type": kind, "x-mcp-header": "Tenant-Id"}), c={"x-mcp-header": 1} and {}))
-    )
+    schema = Raw(encode(of(a=of(b={"type": kind, "x-mcp-header": "Tenant-Id"}), c={})))
 
     assert without_illegal(schema) is schema
 

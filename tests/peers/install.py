@@ -6,7 +6,6 @@ lock files is left alone, so a second run takes no time. A failing installer end
 
 import fcntl
 import hashlib
-import json
 import os
 import platform
 import shutil
@@ -57,7 +56,8 @@ def once(target: Path, inputs: Iterable[Path | str], make: Callable[[], None]) -
     stamp = TOOLS / ".stamps" / target.relative_to(TOOLS).as_posix().replace("/", "+")
     if target.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest():
         return
-    print(f"installing {target.relative_to(ROOT)}", flush=True)
+    sys.stdout.write(f"installing {target.relative_to(ROOT)}\n")  # one write: several threads say so at once
+    sys.stdout.flush()
     stamp.unlink(missing_ok=True)
     shutil.rmtree(target, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def environment(name: str, lock: Path) -> None:
             )
         except Failed as first:
             # uv does not read pip's configuration: where that names a mirror, only pip gets through.
-            print(f"uv could not install {lock.name}, trying pip: {str(first).splitlines()[-2]}", flush=True)
+            print(f"{first}\ntrying pip instead", flush=True)
             run(
                 *(TOOLS / "bootstrap/bin/python", "-m", "pip", "--python", python, "install", "--quiet"),
                 *("--require-hashes", "-r", lock),
@@ -139,7 +139,7 @@ def node() -> None:
         own = str(found[0])
     link = TOOLS / "bin" / "node"
     link.parent.mkdir(exist_ok=True)
-    if not link.exists() or os.readlink(link) != own:
+    if not link.exists() or link.readlink() != Path(own):
         link.unlink(missing_ok=True)
         link.symlink_to(own)
 
@@ -215,14 +215,12 @@ def refuse(problem: str) -> NoReturn:
 
 
 def main() -> None:
-    if sys.version_info < (3, 11):
-        refuse(f"Python 3.11 or later is needed, this is {platform.python_version()}")
     TOOLS.mkdir(exist_ok=True)
     with (TOOLS / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two runs at once: the second waits and finds everything there
         try:
             everything()
-        except (Failed, OSError, zipfile.BadZipFile, ValueError, json.JSONDecodeError) as problem:
+        except (Failed, OSError, zipfile.BadZipFile, ValueError) as problem:
             refuse(str(problem))
 
 
