@@ -2,6 +2,7 @@
 
 The way of a request, each arrow one call:
 
+    edge.front    which upstream does the path name
     edge.mcp  ->  edge.classify      whose request is it, may it go on        (pure)
               ->  edge.principals    who is calling
               ->  relay.relay        discover | fetch | call | retry
@@ -19,14 +20,14 @@ import gc
 import secrets
 import signal
 import time
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
 
 from gateway import __version__
 from gateway.edge.admin import admin_app
-from gateway.edge.mcp import Endpoint, routes
+from gateway.edge.front import Front
+from gateway.edge.mcp import Endpoint
 from gateway.edge.principals import Doorkeeper
 from gateway.relay.place import Shared
 from gateway.relay.relay import Relay
@@ -40,8 +41,6 @@ from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent
 
 _BACKLOG: Final = 4096
-_IDLE_CLIENT_SECONDS: Final = 75.0
-_CUT_SECONDS: Final = 1.0
 
 
 class Gateway:
@@ -50,11 +49,8 @@ class Gateway:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._log = get_logger()
-        self._runners: list[web.AppRunner] = []
+        self._runners: list[web.BaseRunner] = []
         self._is_ready = False
-        self._in_flight = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._address: Address | None = None
         self.admin_address: Address | None = None
         self._metrics = Metrics(version=__version__, upstreams=settings.upstreams)
@@ -66,9 +62,10 @@ class Gateway:
             replica=secrets.token_hex(4),
             version=__version__,
             now=_unix_seconds,
-            new_id=_new_exchange_id,
         )
         self._relays = {name: Relay(name, upstream, shared) for name, upstream in settings.upstreams.items()}
+
+        self._front = self._public_front()
 
     # --- life --------------------------------------------------------------------------
 
@@ -76,10 +73,12 @@ class Gateway:
         """Open the listeners. Upstreams need not be there yet."""
         for relay in self._relays.values():
             await relay.start()
-        self._address = await self._listen(self._public_app(), self._settings.listen)
+        self._address = await self._listen(self._front.runner(), self._settings.listen)
         if self._settings.admin is not None:
             admin = admin_app(metrics=self._metrics, checks=self._checks, version=__version__)
-            self.admin_address = await self._listen(admin, self._settings.admin)
+            self.admin_address = await self._listen(
+                web.AppRunner(admin, access_log=None), self._settings.admin
+            )
         self._is_ready = True
         for name in self._relays:
             self._log.info(LogEvent.LISTENING, upstream=name, url=self.url(name))
@@ -87,11 +86,11 @@ class Gateway:
     async def drain(self) -> None:
         """Say no to readiness probes, go on serving for `lame_duck`, then let rounds in progress end."""
         self._is_ready = False
-        self._log.info(LogEvent.DRAINING, rounds=self._in_flight)
+        self._log.info(LogEvent.DRAINING, rounds=self._front.in_progress)
         await asyncio.sleep(self._settings.lame_duck)
         try:
             async with asyncio.timeout(self._settings.drain):
-                await self._idle.wait()
+                await self._front.quiet()
         except TimeoutError:
             return
 
@@ -123,49 +122,28 @@ class Gateway:
         )
         return Keyring.ephemeral(secrets.token_bytes)
 
-    def _public_app(self) -> web.Application:
-        app = web.Application(client_max_size=self._settings.limits.body, middlewares=[self._count])
+    def _public_front(self) -> Front:
         secret = secrets.token_bytes(
             32
         )  # keeps principals apart in this process; tickets have keys of their own
-        for name, relay in self._relays.items():
-            endpoint = Endpoint(
+        endpoints = {
+            self._settings.path_of(name): Endpoint(
                 relay,
                 doorkeeper=Doorkeeper(self._settings.upstreams[name].auth.mode, secret),
                 limits=self._settings.limits,
                 listen_host=self._settings.listen.host,
                 metrics=self._metrics,
                 new_error_id=lambda: secrets.token_hex(8),
-            )
-            app.add_routes(routes(self._settings.path_of(name), endpoint))
-        return app
+            ).handle
+            for name, relay in self._relays.items()
+        }
+        return Front(endpoints, max_body_bytes=self._settings.limits.body)
 
-    async def _listen(self, app: web.Application, address: Address) -> Address:
-        runner = web.AppRunner(
-            app,
-            access_log=None,  # one line per round is written by the endpoint itself
-            handler_cancellation=True,  # a client that closes its response cancels the request
-            auto_decompress=False,  # a compressed body is refused, not inflated
-            keepalive_timeout=_IDLE_CLIENT_SECONDS,
-            shutdown_timeout=_CUT_SECONDS,
-        )
+    async def _listen(self, runner: web.BaseRunner, address: Address) -> Address:
         await runner.setup()
         self._runners.append(runner)
         await web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG).start()
         return Address(address.host, runner.addresses[0][1])
-
-    @web.middleware
-    async def _count(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        self._in_flight += 1
-        self._idle.clear()
-        try:
-            return await handler(request)
-        finally:
-            self._in_flight -= 1
-            if self._in_flight == 0:
-                self._idle.set()
 
     def _checks(self) -> dict[str, bool | str]:
         return {"accepting": self._is_ready, "keys": True}
@@ -173,10 +151,6 @@ class Gateway:
 
 def _unix_seconds() -> float:
     return time.time()  # noqa: TID251 - this is the clock that others take
-
-
-def _new_exchange_id() -> str:
-    return secrets.token_urlsafe(12)
 
 
 # --- the process -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -41,12 +42,20 @@ class Endpoint:
         self._relay = relay
         self._doorkeeper = doorkeeper
         self._limits = limits
-        self._listen_host = listen_host
+        # The same few pairs of Host and Origin come again and again.
+        self._is_allowed = lru_cache(maxsize=256)(
+            partial(
+                origin_allowed,
+                listen_host=listen_host,
+                allowed_origins=limits.allowed_origins,
+                allowed_hosts=limits.allowed_hosts,
+            )
+        )
         self._metrics = metrics
         self._new_error_id = new_error_id
         self._log = get_logger()
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
         started = time.perf_counter()
         try:
@@ -64,7 +73,7 @@ class Endpoint:
             case Modern():
                 return await self._serve(request, verdict, started)
 
-    async def _serve(self, request: web.Request, modern: Modern, started: float) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest, modern: Modern, started: float) -> web.StreamResponse:
         """One round, whatever happens in it; one log line at its end."""
         client_request = ClientRequest(
             id=modern.id,
@@ -115,19 +124,13 @@ class Endpoint:
             self._log.warning(LogEvent.STATE_REJECTED, upstream=self._relay.name, detail=str(error))
             raise
 
-    def _check_door(self, request: web.Request) -> None:
-        if not origin_allowed(
-            request.headers.get(hdrs.ORIGIN),
-            request.headers.get(hdrs.HOST),
-            listen_host=self._listen_host,
-            allowed_origins=self._limits.allowed_origins,
-            allowed_hosts=self._limits.allowed_hosts,
-        ):
+    def _check_door(self, request: web.BaseRequest) -> None:
+        if not self._is_allowed(request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)):
             raise OriginRefused(f"Origin {request.headers.get(hdrs.ORIGIN)!r}")
         if request.method != hdrs.METH_POST:
             raise MethodNotAllowed(request.method)
 
-    async def _read(self, request: web.Request) -> bytes:
+    async def _read(self, request: web.BaseRequest) -> bytes:
         try:
             return await request.read()
         except web.HTTPRequestEntityTooLarge as error:
@@ -165,8 +168,3 @@ class Endpoint:
             rung=heard.rung if heard is not None and method is not None else Rung.FIRST if method else None,
             error_id=error_id,
         )
-
-
-def routes(path: str, endpoint: Endpoint) -> list[web.RouteDef]:
-    """Every HTTP method on the one path: what is not POST is refused in the protocol's own words."""
-    return [web.route("*", path, endpoint.handle)]

@@ -40,7 +40,7 @@ def json_response(reply: Reply, request_id: Id | None) -> web.Response:
 
 
 async def write_round(
-    request: web.Request, listener: Listener, request_id: Id, keepalive: float
+    request: web.BaseRequest, listener: Listener, request_id: Id, keepalive: float
 ) -> tuple[web.StreamResponse, Reply]:
     """Answer a round as its listener hears it; returns what was answered, for the log."""
     heard = await listener.next(keepalive)

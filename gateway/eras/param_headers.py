@@ -7,12 +7,14 @@ here looks at headers or arguments.
 """
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.json import Decoder
 
 from gateway.eras.shapes import fits
-from gateway.wire.jsonrpc import Raw, decode, decode_members
+from gateway.wire.jsonrpc import Raw, decode, decode_members, encode
 
 KEYWORD: Final = "x-mcp-header"
 
@@ -43,6 +45,45 @@ _DEEPEST: Final = 64
 """Schemas nested deeper are left alone; all it costs is that a client may drop that tool."""
 
 _ITEMS: Final = Decoder(list[Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class ParamHeader:
+    """An argument that clients repeat in a header."""
+
+    name: str
+    """What follows `Mcp-Param-`, in the annotation's own spelling."""
+    path: tuple[str, ...]
+    """Where in the arguments it stands: member by member, from the outside."""
+
+
+def of_tools(tools: Raw | list[Any]) -> Mapping[str, tuple[ParamHeader, ...]]:
+    """By tool, what a list asks clients to repeat; tools that ask for nothing are not in it.
+
+    The list must be one that `lists.sanitise` gave out: all its annotations are legal.
+    """
+    if isinstance(tools, Raw):
+        return {}  # passed on as it came, so there was nothing in it to look at
+    asked: dict[str, tuple[ParamHeader, ...]] = {}
+    for entry in tools:
+        written = bytes(entry) if isinstance(entry, Raw) else encode(entry)
+        tool = decode_members(Raw(written)) if KEYWORD.encode() in written else None
+        if tool is not None:
+            headers = tuple(_asked_in(tool["inputSchema"], (), 0))
+            if headers:
+                asked[decode(tool["name"])] = headers
+    return asked
+
+
+def _asked_in(schema: Raw, path: tuple[str, ...], depth: int) -> Iterator[ParamHeader]:
+    members = decode_members(schema) if depth <= _DEEPEST else None
+    if members is None:
+        return
+    if KEYWORD in members:
+        yield ParamHeader(decode(members[KEYWORD]), path)
+    properties = decode_members(members["properties"]) if "properties" in members else None
+    for name, value in (properties or {}).items():
+        yield from _asked_in(value, (*path, name), depth + 1)
 
 
 def without_illegal(schema: Raw) -> Raw | dict[str, Any]:

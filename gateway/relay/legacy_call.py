@@ -113,7 +113,7 @@ class LegacyCall:
 
     async def _change_session(self, request: ClientRequest) -> None:
         self.let_go(Release(reusable=False))
-        self.session = session = await self._place.pool.lease(request.caller)
+        self.session = session = await self._place.pool.lease(request.caller())
         self._is_leased = True
         session.listener = self._heard_by
         session.served_calls += 1

@@ -23,7 +23,10 @@ _MOST_REMEMBERED: Final = 10_000
 
 
 class Ids:
-    """Request ids that no other session and no other replica uses: event stores leak across sessions otherwise."""
+    """Ids that no other session and no other replica uses: event stores leak across sessions otherwise.
+
+    They are names, not secrets: what a client gets to see of them is sealed.
+    """
 
     __slots__ = ("_count", "_stem")
 
@@ -70,8 +73,6 @@ class Shared:
     version: str
     now: Callable[[], float]
     """Unix time."""
-    new_id: Callable[[], str]
-    """A name for an exchange that nobody can guess."""
 
 
 @dataclass(frozen=True, slots=True)

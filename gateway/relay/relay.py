@@ -104,7 +104,7 @@ class Relay:
     async def discover(self, request: ClientRequest) -> Reply:
         """What this server is. Never waits long, never fails because the server does."""
         if self._known is None:
-            self._introduce(request.caller)
+            self._introduce(request.caller())
             if self._introduction is not None:
                 await asyncio.wait([self._introduction], timeout=_DISCOVERY_SECONDS)
         caching = self._settings.caching
@@ -119,7 +119,7 @@ class Relay:
     async def fetch(self, request: ClientRequest) -> Reply:
         """One request with one answer. A client that leaves cancels it."""
         place = self._place
-        session = await place.pool.lease(request.caller)
+        session = await place.pool.lease(request.caller())
         request_id = place.ids.next()
         if request.method not in LISTING_METHODS:
             session.served_calls += 1
@@ -145,8 +145,8 @@ class Relay:
     async def call(self, request: ClientRequest) -> Listener:
         """The first round of an exchange."""
         answers = parse_responses(request.params.get("inputResponses"))
-        session = await self._place.pool.lease(request.caller)
-        driver = Driver(self._place, self._shared.new_id(), request, session)
+        session = await self._place.pool.lease(request.caller())
+        driver = Driver(self._place, self._place.ids.next(), request, session)
         listener = _listener(request, Rung.FIRST)
         driver.begin(listener, answers)
         return listener

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Final
 
 from gateway.eras.capabilities import normalise
 from gateway.upstreams.pool import Caller
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Id, Params, encode
+from gateway.wire.jsonrpc import Id, Params, decode, encode
 
 ANONYMOUS: Final = "anonymous"
 
@@ -26,7 +26,7 @@ class Principal:
     """The credential to send upstream, if this upstream is to get it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ClientRequest:
     """One request of a modern client: everything that is known about it, and nothing from an earlier one."""
 
@@ -41,18 +41,33 @@ class ClientRequest:
     log_level: str | None = None
     progress_token: Id | None = None
 
-    @cached_property
-    def arguments(self) -> str:
-        """Digest of the arguments: a ticket is good for the call it was given for and no other."""
+    def arguments_digest(self) -> str:
+        """What a ticket is bound to: it is good for the call it was given for and no other."""
         return canonical.digest(self.params.get("arguments"))
 
-    @cached_property
     def caller(self) -> Caller:
         """Whose sessions may serve this request."""
-        return Caller(
-            principal=self.principal.id,
-            is_authenticated=self.principal.is_authenticated,
-            capabilities=encode(normalise(self.capabilities)).decode(),
-            client_info=encode(self.client_info or {}).decode(),
-            authorization=self.principal.authorization,
+        principal = self.principal
+        capabilities = encode(self.capabilities)
+        client_info = encode(self.client_info)
+        return _caller(
+            principal.id, principal.is_authenticated, capabilities, client_info, principal.authorization
         )
+
+
+@lru_cache(maxsize=1024)
+def _caller(
+    principal: str,
+    is_authenticated: bool,  # noqa: FBT001 - a cache key is positional
+    capabilities: bytes,
+    client_info: bytes,
+    authorization: str | None,
+) -> Caller:
+    """The same client sends the same declaration with every request: reading it once is enough."""
+    return Caller(
+        principal=principal,
+        is_authenticated=is_authenticated,
+        capabilities=encode(normalise(decode(capabilities))).decode(),
+        client_info=encode(decode(client_info) or {}).decode(),
+        authorization=authorization,
+    )

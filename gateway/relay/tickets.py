@@ -43,7 +43,7 @@ class TicketOffice:
             upstream=self._upstream,
             method=request.method,
             target=request.target,
-            arguments=request.arguments,
+            arguments=request.arguments_digest(),
             issued_at=now,
             expires_at=now + max(1, round(self._ttl)),
             owner=self._replica,
@@ -77,7 +77,7 @@ class TicketOffice:
             upstream=self._upstream,
             method=request.method,
             target=request.target,
-            arguments=request.arguments,
+            arguments=request.arguments_digest(),
         )
         return self._box.open(token, expected, self._now())
 

@@ -8,7 +8,7 @@ nothing of what is done under a lease.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.errors import GatewayError, Overloaded
@@ -18,6 +18,8 @@ from gateway.upstreams.session import Session
 
 _ROUNDS_OF_REAPING: Final = 4
 """How often in an idle time the idle sessions are looked through."""
+_FAREWELL_SECONDS: Final = 6.0
+"""How long sessions that were let go just before the end may take to be ended at the server too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,22 @@ class Caller:
         return f"Caller({self.principal!r})"  # a credential has no business in a log
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiter:
+    """A call in the queue. It is given a session of its caller's, or None: a place in which to open one."""
+
+    caller: Caller
+    given: "asyncio.Future[Session | None]"
+
+
+@dataclass(slots=True, eq=False)
+class _Turns:
+    """One caller's calls in turn. Kept while anybody has or wants the turn, no longer."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    claims: int = 0
+
+
 class Pool:
     """Leases sessions. All bounds on sessions are kept here, none by the HTTP client."""
 
@@ -48,10 +66,11 @@ class Pool:
         self._owner: dict[Session, Caller] = {}
         self._taken = 0
         """Sessions idle, at work or being opened; parked ones are the holds' business."""
-        self._queue: deque[asyncio.Future[None]] = deque()
-        self._turns: dict[Caller, asyncio.Lock] = {}
+        self._queue: deque[_Waiter] = deque()
+        self._turns: dict[Caller, _Turns] = {}
         self._warming: set[Caller] = set()
         self._background = Background()
+        self._farewells = Background()
         self._is_closed = False
 
     def start(self) -> None:
@@ -60,28 +79,38 @@ class Pool:
 
     # --- leases ------------------------------------------------------------------
 
-    async def lease(self, caller: Caller) -> Session:
+    async def lease(self, caller: Caller, *, new: bool = False, spares: bool = True) -> Session:
         """A session of this caller's own, for one exchange.
+
+        Args:
+            caller: Whose.
+            new: Open one. For a caller whose idle session turned out to be gone: the others may be as well.
+            spares: Have the next one opened ahead, where this one will be used up.
 
         Raises:
             Overloaded: none became free in time.
             UpstreamFault: none could be opened.
         """
+        if self._is_closed:
+            raise Overloaded("shutting down")
         if self._settings.mode == "affinity":
             await self._take_turn(caller)
         try:
-            session = self._pop_idle(caller)
+            session = None if new else self._pop_idle(caller)
             if session is None:
-                session = await self._open(caller)
+                session = await self._open(caller, new=new)
         except BaseException:
             self._end_turn(caller)
             raise
-        self._keep_warm(caller, session)
+        if spares:
+            self._keep_warm(caller, session)
         return session
 
     def release(self, session: Session, *, reusable: bool) -> None:
         """End a lease. A session that may still have something to say about its last call is not used again."""
-        caller = self._owner[session]
+        caller = self._owner.get(session)
+        if caller is None:
+            return  # closed with all the others
         if reusable and not session.is_dead and not self._is_closed and self._may_reuse(caller, session):
             self._put_idle(caller, session)
         else:
@@ -103,14 +132,20 @@ class Pool:
     async def close(self) -> None:
         """Close every session, and wait for the servers to take note."""
         self._is_closed = True
-        for waiter in self._queue:
-            if not waiter.done():
-                waiter.set_exception(Overloaded("shutting down"))
+        while self._queue:
+            waiter = self._queue.popleft()
+            if not waiter.given.done():
+                waiter.given.set_exception(Overloaded("shutting down"))
         await self._background.close()
-        await asyncio.gather(*(session.close() for session in list(self._owner)), return_exceptions=True)
+        sessions = list(self._owner)
         self._owner.clear()
         self._idle.clear()
         self._idle_since.clear()
+        for session in sessions:
+            self._farewells.start(session.close(), "close-session")
+        # Not cut short: a session that was let go a moment ago is still to be ended at the server.
+        await self._farewells.settle(_FAREWELL_SECONDS)
+        await self._farewells.close()
 
     def forget(self, session: Session) -> None:
         """The session ended on the server's side. A leased one is left to its exchange to find out."""
@@ -138,6 +173,10 @@ class Pool:
         return session
 
     def _put_idle(self, caller: Caller, session: Session) -> None:
+        first = self._first_in_queue()
+        if first is not None and first.caller == caller:
+            self._queue.popleft().given.set_result(session)  # no handshake for what is at hand
+            return
         self._idle.setdefault(caller, []).append(session)
         self._idle_since[session] = (caller, asyncio.get_running_loop().time())
         self._wake_one()
@@ -149,29 +188,34 @@ class Pool:
         if not stack:
             del self._idle[caller]
 
-    async def _open(self, caller: Caller) -> Session:
-        await self._take_place()
+    async def _open(self, caller: Caller, *, new: bool = False) -> Session:
+        given = await self._take_place(caller)
+        if given is not None:
+            if not new and not given.is_dead:
+                return given
+            self._retire(given, keep_place=True)
         try:
             session = await self._open_for(caller)
         except BaseException:
             self._free_place()
             raise
-        self._owner[session] = caller
         if self._is_closed:
-            self._retire(session)
+            await session.close()
             raise Overloaded("shutting down")
+        self._owner[session] = caller
         return session
 
-    def _retire(self, session: Session) -> None:
+    def _retire(self, session: Session, *, keep_place: bool = False) -> None:
         if self._owner.pop(session, None) is not None:
-            self._free_place()
-            self._background.start(session.close(), "close-session")
+            self._farewells.start(session.close(), "close-session")
+            if not keep_place:
+                self._free_place()
 
     # --- warm spares ---------------------------------------------------------------
 
     def _keep_warm(self, caller: Caller, session: Session) -> None:
         """Where a call uses a session up, have the next one ready before it is wanted."""
-        if self._settings.warm == 0 or caller in self._warming or self._will_reuse(caller, session):
+        if self._is_closed or caller in self._warming or self._will_reuse(caller, session):
             return
         self._warming.add(caller)
         self._background.start(self._warm(caller), "warm-sessions")
@@ -196,25 +240,34 @@ class Pool:
 
     # --- bounds --------------------------------------------------------------------
 
-    async def _take_place(self) -> None:
+    async def _take_place(self, caller: Caller) -> Session | None:
+        """Wait for a place in which to open a session; sometimes one of the caller's own becomes free before."""
         if self._taken >= self._settings.max and self._idle_since:
             self._evict_oldest()
-        if self._taken < self._settings.max and not self._queue:
+        if self._taken < self._settings.max and self._first_in_queue() is None:
             self._taken += 1
-            return
-        waiter = asyncio.get_running_loop().create_future()
+            return None
+        waiter = _Waiter(caller, asyncio.get_running_loop().create_future())
         self._queue.append(waiter)
         try:
             async with asyncio.timeout(self._settings.wait):
-                await waiter
+                return await waiter.given
         except BaseException as error:
-            if waiter in self._queue:
-                self._queue.remove(waiter)
-            elif waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._free_place()  # it was given to us in the moment in which we gave up
+            self._leave_queue(waiter)
             if isinstance(error, TimeoutError):
                 raise Overloaded(f"no session became free in {self._settings.wait} s") from None
             raise
+
+    def _leave_queue(self, waiter: _Waiter) -> None:
+        if waiter in self._queue:
+            self._queue.remove(waiter)
+        elif waiter.given.done() and not waiter.given.cancelled() and waiter.given.exception() is None:
+            # It was given something in the very moment in which it gave up.
+            session = waiter.given.result()
+            if session is None:
+                self._free_place()
+            else:
+                self._put_idle(waiter.caller, session)
 
     def _free_place(self) -> None:
         self._taken -= 1
@@ -222,18 +275,20 @@ class Pool:
 
     def _wake_one(self) -> None:
         """Let the one who waits longest have the place that is free, or that an idle session can make free."""
-        if not self._queue:
+        first = self._first_in_queue()
+        if first is None:
             return
-        if self._taken >= self._settings.max:
-            if self._idle_since:
-                self._evict_oldest()  # comes back here through `_free_place`
-            return
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.done():
-                self._taken += 1
-                waiter.set_result(None)
-                return
+        if self._taken < self._settings.max:
+            self._queue.popleft()
+            self._taken += 1
+            first.given.set_result(None)
+        elif self._idle_since:
+            self._evict_oldest()  # comes back here through `_free_place`
+
+    def _first_in_queue(self) -> _Waiter | None:
+        while self._queue and self._queue[0].given.done():
+            self._queue.popleft()  # gave up, and has not had the time to say so
+        return self._queue[0] if self._queue else None
 
     def _evict_oldest(self) -> None:
         oldest = next(iter(self._idle_since))
@@ -243,18 +298,27 @@ class Pool:
     # --- one session per caller, calls in turn ---------------------------------------
 
     async def _take_turn(self, caller: Caller) -> None:
-        lock = self._turns.setdefault(caller, asyncio.Lock())
+        turns = self._turns.setdefault(caller, _Turns())
+        turns.claims += 1
         try:
             async with asyncio.timeout(self._settings.wait):
-                await lock.acquire()
-        except TimeoutError:
-            raise Overloaded("the caller's one session is busy") from None
+                await turns.lock.acquire()
+        except BaseException as error:
+            self._drop_claim(caller, turns)
+            if isinstance(error, TimeoutError):
+                raise Overloaded("the caller's one session is busy") from None
+            raise
 
     def _end_turn(self, caller: Caller) -> None:
-        lock = self._turns.get(caller)
-        if lock is None or not lock.locked():
-            return
-        lock.release()
+        turns = self._turns.get(caller)
+        if turns is not None:
+            turns.lock.release()
+            self._drop_claim(caller, turns)
+
+    def _drop_claim(self, caller: Caller, turns: _Turns) -> None:
+        turns.claims -= 1
+        if turns.claims == 0:
+            del self._turns[caller]
 
     # --- idle sessions ---------------------------------------------------------------
 
@@ -264,9 +328,6 @@ class Pool:
             for session in list(self._expired(asyncio.get_running_loop().time())):
                 self._remove_idle(session)
                 self._retire(session)
-            self._turns = {
-                caller: lock for caller, lock in self._turns.items() if lock.locked() or caller in self._idle
-            }
 
     def _expired(self, now: float) -> Iterator[Session]:
         for session, (_, since) in self._idle_since.items():

@@ -59,6 +59,7 @@ class Session:
         "_channel",
         "_on_early_ask",
         "_on_end",
+        "_standing",
         "early_asks",
         "is_dead",
         "listener",
@@ -88,6 +89,7 @@ class Session:
         self._background = background
         self._on_early_ask = on_early_ask
         self._on_end = on_end
+        self._standing: asyncio.Task[None] | None = None
 
     @property
     def id(self) -> str | None:
@@ -173,10 +175,15 @@ class Session:
         if self.listener is not None:
             self.listener.hear_withdrawal(ask_id)
 
+    @property
+    def is_standing(self) -> bool:
+        """Is there a standing stream, or one being opened?"""
+        return self._standing is not None and not self._standing.done()
+
     async def stand(self) -> None:
         """Open the standing stream, and wait until the server can be heard on it."""
         opened = asyncio.Event()
-        self._background.start(self._listen(opened.set), "standing-stream")
+        self._standing = self._background.start(self._listen(opened.set), "standing-stream")
         try:
             async with asyncio.timeout(_STANDING_STREAM_SECONDS):
                 await opened.wait()
@@ -212,7 +219,7 @@ async def open_session(
     on_early_ask: Callable[[Session, Ask], None],
     on_end: Callable[[Session], None],
 ) -> Session:
-    """Initialize a session on `channel`: handshake, `initialized` (taken by the server), standing stream."""
+    """Initialize a session on `channel`: handshake, standing stream, `initialized` (taken by the server)."""
     params = initialize_params(client_info, capabilities, LATEST_LEGACY)
     answer: Message | None = None
 
@@ -232,9 +239,12 @@ async def open_session(
             raise UpstreamSpokeNonsense(f"the server speaks {server.version[:32]!r}")
         channel.speak(server.version)
         session = Session(channel, server, background=background, on_early_ask=on_early_ask, on_end=on_end)
+        # First: what a server asks in answer to `initialized` (roots, mostly) is dropped while nobody listens.
+        await session.stand()
         # Awaited: Python 1.12 refuses a call that overtakes it.
         await session.notify("notifications/initialized")
-        await session.stand()
+        if not session.is_standing:
+            await session.stand()  # it has no such stream, or wanted to hear `initialized` before
     except BaseException:
         await background.close()
         await channel.close()

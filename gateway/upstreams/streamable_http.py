@@ -13,32 +13,41 @@ What real servers do that decides the shape of this file:
 """
 
 import asyncio
-import socket
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Final
 
 import aiohttp
 from aiohttp import hdrs
+from yarl import URL
 
 from gateway.errors import (
     GatewayError,
-    UpstreamLost,
     UpstreamRefused,
     UpstreamSpokeNonsense,
     UpstreamUnauthorized,
-    UpstreamUnreachable,
 )
+from gateway.telemetry.logs import get_logger
+from gateway.telemetry.names import LogEvent
+from gateway.upstreams.http_client import acknowledge, requested, translated
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
-from gateway.wire.sse import EventTooLarge, SseParser
+from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
 
-_DRAIN_SECONDS: Final = 1.0
-"""After the answer: how long to read on for the end of the stream, so that the connection can be used again."""
+_DRAIN_SECONDS: Final = 0.05
+"""After the answer: how long to read on for the end of the stream, so that the connection can be used again.
+The caller waits meanwhile, and some servers leave the stream open: a new connection costs less than that."""
 _CLOSE_SECONDS: Final = 5.0
 _RECONNECT_SECONDS: Final = (0.05, 0.2, 1.0, 3.0)
-"""Pauses before the standing stream is opened again; after the last one the session counts as dead."""
+"""Pauses before the standing stream is opened again. If it still breaks after the last one the session counts
+as dead; if it only ends, it is opened again at that pace. One that lasted longer than that starts afresh."""
 _ERROR_BODY_BYTES: Final = 16 * 1024
+_ERROR_BODY_SECONDS: Final = 1.0
+_NOT_NOW: Final = (409, 429)
+"""409: the server has not noticed yet that the stream before this one has ended."""
+_SESSION_CODES: Final = (-32000, -32001, -32600)
+"""What servers put into a refusal of the session, besides leaving the id out."""
 
 
 class StreamableHttp:
@@ -52,7 +61,7 @@ class StreamableHttp:
         self.session_id: str | None = None
         self.last_event_id: str | None = None
         self._http = http
-        self._url = url
+        self._url = URL(url)
         self._event_bytes = max_event_bytes
         self._headers = {
             **headers,
@@ -66,105 +75,128 @@ class StreamableHttp:
 
     async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
         """POST a request; deliver every message of its response until the answer, or the stream's end."""
-        try:
-            async with self._http.post(self._url, data=body, headers=self._headers) as response:
-                if response.status >= 300:
-                    await self._refused(response, request_id, deliver)
-                    return
-                if self.session_id is None:
-                    self._take_session_id(response)
-                _acknowledge(response)
-                match names.media_type(response.headers.get(hdrs.CONTENT_TYPE)):
-                    case names.EVENT_STREAM:
-                        await self._read_events(response, deliver)
-                    case names.JSON:
-                        for message in _parsed(await self._read_body(response)):
-                            deliver(message)
-                    case other:
-                        raise UpstreamSpokeNonsense(
-                            f"HTTP {response.status} with {other or 'no content type'}"
-                        )
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _translated(error) from error
+        async with self._sent(hdrs.METH_POST, self._headers, body) as response:
+            if response.status >= 300:
+                await self._refused(response, request_id, deliver)
+                return
+            if self.session_id is None:
+                self._take_session_id(response)
+            acknowledge(response)
+            match names.media_type(response.headers.get(hdrs.CONTENT_TYPE)):
+                case names.EVENT_STREAM:
+                    await self._read_answer(response, deliver)
+                case names.JSON:
+                    for message in _parsed(await self._read_body(response)):
+                        deliver(message)
+                case other:
+                    raise UpstreamSpokeNonsense(f"HTTP {response.status} with {other or 'no content type'}")
 
     async def send(self, body: bytes) -> None:
         """POST a notification or an answer, and wait for the 202."""
-        try:
-            async with self._http.post(self._url, data=body, headers=self._headers) as response:
-                if response.status >= 300:
-                    await self._refused(response, None, lambda _: True)
-                    return
-                await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _translated(error) from error
+        async with self._sent(hdrs.METH_POST, self._headers, body) as response:
+            if response.status >= 300:
+                await self._refused(response, None, lambda _: True)
+            await _drain(response)
 
     async def listen(self, deliver: Deliver, opened: Callable[[], None]) -> None:
         """Keep the GET stream open. Returns for a server that has none; raises when the session is gone."""
-        failures = 0
+        wanted = {**self._headers, hdrs.ACCEPT: names.EVENT_STREAM}
+        del wanted[hdrs.CONTENT_TYPE]
+        clock = asyncio.get_running_loop().time
+        tries, was_open = 0, False
         while True:
+            began, broken = clock(), None
             try:
-                if not await self._listen_once(deliver, opened):
-                    return
-                failures = 0
-            except GatewayError:
+                async with self._sent(hdrs.METH_GET, wanted) as response:
+                    opened()
+                    if not self._is_standing(response, was_open=was_open):
+                        return
+                    was_open = True
+                    await self._read_standing(response, deliver)
+            except SessionGone:
+                raise
+            except GatewayError as error:
                 opened()
-                if failures == len(_RECONNECT_SECONDS):
-                    raise
-            await asyncio.sleep(_RECONNECT_SECONDS[min(failures, len(_RECONNECT_SECONDS) - 1)])
-            failures += 1
+                broken = error
+            if clock() - began > _RECONNECT_SECONDS[-1]:
+                tries = 0
+            if broken is not None and tries == len(_RECONNECT_SECONDS):
+                if was_open:
+                    raise broken
+                return  # it never was: calls do without, as with a server that says so
+            await asyncio.sleep(_RECONNECT_SECONDS[min(tries, len(_RECONNECT_SECONDS) - 1)])
+            tries = min(tries + 1, len(_RECONNECT_SECONDS))
 
     async def close(self) -> None:
         """DELETE the session. The server may refuse, or be gone: the session is over either way."""
         if self.session_id is None:
             return
         try:
-            async with asyncio.timeout(_CLOSE_SECONDS), self._http.delete(self._url, headers=self._headers):
+            async with asyncio.timeout(_CLOSE_SECONDS), self._sent(hdrs.METH_DELETE, self._headers):
                 pass
-        except (aiohttp.ClientError, TimeoutError):
+        except (GatewayError, TimeoutError):
             return
 
-    async def _listen_once(self, deliver: Deliver, opened: Callable[[], None]) -> bool:
-        """One GET, to its end. False: this server has no such stream, or the session is over."""
-        wanted = {**self._headers, hdrs.ACCEPT: names.EVENT_STREAM}
-        del wanted[hdrs.CONTENT_TYPE]
+    @contextlib.asynccontextmanager
+    async def _sent(
+        self, verb: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send; all that the HTTP client raises becomes ours."""
         try:
-            async with self._http.get(self._url, headers=wanted) as response:
-                opened()
-                if response.status == 404 and self.session_id is not None:
-                    raise SessionGone("the standing stream: HTTP 404")
-                if names.media_type(response.headers.get(hdrs.CONTENT_TYPE)) != names.EVENT_STREAM:
-                    return False
-                parser = SseParser(self._event_bytes)
-                async for chunk in response.content.iter_any():
-                    for event in parser.feed(chunk):
-                        if event.data:
-                            for message in _parsed(event.data):
-                                deliver(message)
-        except EventTooLarge as error:
-            raise UpstreamSpokeNonsense(str(error)) from error
+            async with requested(self._http, verb, self._url, headers=headers, body=body) as response:
+                yield response
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise _translated(error) from error
-        return True
+            raise translated(error) from error
 
-    async def _read_events(self, response: aiohttp.ClientResponse, deliver: Deliver) -> None:
-        parser = SseParser(self._event_bytes)
+    def _is_standing(self, response: aiohttp.ClientResponse, *, was_open: bool) -> bool:
+        """Is this the standing stream? False: this server has none. Raises for what may be mended, or is lost."""
+        status = response.status
+        if status == 404 and self.session_id is not None:
+            raise SessionGone("the standing stream: HTTP 404")
+        if status in _NOT_NOW or status >= 500:
+            raise UpstreamRefused(status)
+        if status < 300 and names.media_type(response.headers.get(hdrs.CONTENT_TYPE)) == names.EVENT_STREAM:
+            return True
+        if was_open:
+            raise SessionGone(f"the standing stream: HTTP {status}, where it was open before")
+        return False
+
+    async def _read_standing(self, response: aiohttp.ClientResponse, deliver: Deliver) -> None:
+        async with contextlib.aclosing(self._events(response)) as stream:
+            async for events in stream:
+                for event in events:
+                    try:
+                        for message in _messages(event):
+                            deliver(message)
+                    except UpstreamSpokeNonsense as error:
+                        # It names no call that could fail of it, and what follows may be readable.
+                        get_logger().warning(LogEvent.UPSTREAM_PROTOCOL, detail=str(error))
+
+    async def _read_answer(self, response: aiohttp.ClientResponse, deliver: Deliver) -> None:
         self.last_event_id = None
         answered = False
-        try:
-            async for chunk in response.content.iter_any():
-                _acknowledge(response)
-                for event in parser.feed(chunk):
+        async with contextlib.aclosing(self._events(response)) as stream:
+            async for events in stream:
+                for event in events:
                     if event.id is not None:
                         self.last_event_id = event.id
-                    if event.data:
-                        for message in _parsed(event.data):
-                            answered = deliver(message) or answered
+                    for message in _messages(event):
+                        answered = deliver(message) or answered
                 if answered:
                     break
-        except EventTooLarge as error:
-            raise UpstreamSpokeNonsense(str(error)) from error
-        if answered and not response.content.at_eof():
+        if answered:
             await _drain(response)
+
+    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[list[SseEvent], None]:
+        """The events of a stream, as many at a time as came together."""
+        parser = SseParser(self._event_bytes)
+        try:
+            async for chunk in response.content.iter_any():
+                acknowledge(response)
+                yield parser.feed(chunk)
+        except EventTooLarge as error:
+            yield error.events  # were complete before it
+            raise UpstreamSpokeNonsense(str(error)) from error
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         if (response.content_length or 0) > self._event_bytes:
@@ -189,28 +221,52 @@ class StreamableHttp:
         status = response.status
         if status in (401, 403):
             raise UpstreamUnauthorized(status, response.headers.get(hdrs.WWW_AUTHENTICATE))
-        body = await response.content.read(_ERROR_BODY_BYTES)
-        if self.session_id is not None and (status == 404 or (status == 400 and b"session" in body.lower())):
+        body = await _error_body(response)
+        failure = _failure(body)
+        if self.session_id is not None and (
+            status == 404 or (status == 400 and _is_about_session(failure, request_id, body))
+        ):
             raise SessionGone(f"HTTP {status}")
-        try:
-            message = parse(body)
-        except (NotJson, NotJsonRpc):
-            raise UpstreamRefused(status) from None
-        if isinstance(message, Failure) and request_id is not None and message.id == request_id:
-            deliver(message)
-            return
-        raise UpstreamRefused(status)
+        if failure is None or request_id is None or failure.id != request_id:
+            raise UpstreamRefused(status)
+        deliver(failure)
 
 
-def _acknowledge(response: aiohttp.ClientResponse) -> None:
-    """Tell the server now that its bytes have arrived, so that it sends on."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None and hasattr(socket, "TCP_QUICKACK"):
-        connection.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+async def _error_body(response: aiohttp.ClientResponse) -> bytes:
+    """As much of it as may matter. The status says enough if it does not come."""
+    body = bytearray()
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        async with asyncio.timeout(_ERROR_BODY_SECONDS):
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > _ERROR_BODY_BYTES:
+                    break
+    return bytes(body)
+
+
+def _failure(body: bytes) -> Failure | None:
+    try:
+        message = parse(body)
+    except (NotJson, NotJsonRpc):
+        return None
+    return message if isinstance(message, Failure) else None
+
+
+def _is_about_session(failure: Failure | None, request_id: Id | None, body: bytes) -> bool:
+    """Is a 400 the server's way to say that it does not know the session?
+
+    Bodies are JSON with a foreign id, null or none, plain text, or HTML. An
+    error with our own id may be a tool's, which ran: it must look like a refusal.
+    """
+    if failure is None or request_id is None or failure.id != request_id:
+        return b"session" in body.lower()
+    return failure.code in _SESSION_CODES and "session" in failure.message.lower()
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
-    """Read to the end, for a while. Servers with an event store may keep a stream open after the answer."""
+    """Read to the end, for a moment. Servers with an event store may keep a stream open after the answer."""
+    if response.content.at_eof():
+        return
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for _ in response.content.iter_any():
@@ -219,15 +275,13 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
         response.close()
 
 
+def _messages(event: SseEvent) -> list[Message]:
+    """What an event says: nothing if it only primes the stream, or is of a kind that is not MCP's."""
+    return _parsed(event.data) if event.data and event.event == "message" else []
+
+
 def _parsed(data: bytes) -> list[Message]:
     try:
         return parse_many(data)
     except (NotJson, NotJsonRpc) as error:
         raise UpstreamSpokeNonsense(str(error)) from error
-
-
-def _translated(error: Exception) -> GatewayError:
-    """Whose fault, and could the request have run? Only a failed connect is certain that it did not."""
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        return UpstreamUnreachable(type(error).__name__)
-    return UpstreamLost(type(error).__name__)

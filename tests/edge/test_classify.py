@@ -1,64 +1,26 @@
 """The ladder, rung by rung. What is spec-mandated cites its requirement; the rest is ours."""
 
-import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from multidict import CIMultiDict, CIMultiDictProxy
 
-from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify
-from gateway.errors import GatewayError
+from gateway.edge.classify import Accepted, Modern, Refusal
 from gateway.wire.headers import encode_value
 from gateway.wire.jsonrpc import Raw, decode
-
-VERSION = "io.modelcontextprotocol/protocolVersion"
-CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
-LOG_LEVEL = "io.modelcontextprotocol/logLevel"
-META = {VERSION: "2026-07-28", CAPABILITIES: {}}
-SERVED = frozenset({"server/discover", "tools/list", "tools/call", "prompts/get", "resources/read"})
-
-GONE = object()
-
-
-def changed(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in (base | changes).items() if value is not GONE}
-
-
-def send(body: Any, headers: dict[str, Any] | None = None, *extra: tuple[str, str]) -> Verdict:
-    """Classify a body under the headers of a correct `tools/list`, changed as told."""
-    base = {
-        "Accept": "application/json, text/event-stream",
-        "Content-Type": "application/json",
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tools/list",
-    }
-    lines = CIMultiDict(changed(base, headers or {}))
-    for name, value in extra:
-        lines.add(name, value)
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return classify(CIMultiDictProxy(lines), raw, served_methods=SERVED)
-
-
-def request(method: str = "tools/list", meta: Any = META, **params: Any) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": 7,
-        "method": method,
-        "params": changed({"_meta": meta}, params),
-    }
-
-
-def call(name: Any = "echo", header: Any = "echo", method: str = "tools/call", key: str = "name") -> Verdict:
-    return send(request(method, **{key: name}), {"Mcp-Method": method, "Mcp-Name": header})
-
-
-def refused(verdict: Verdict, status: int, code: int, id_: int | str | None = 7) -> GatewayError:
-    assert isinstance(verdict, Refusal), verdict
-    assert (verdict.error.http_status, verdict.error.rpc_code, verdict.id) == (status, code, id_)
-    return verdict.error
+from tests.support.posted import (
+    CAPABILITIES,
+    CLIENT_INFO,
+    GONE,
+    LOG_LEVEL,
+    META,
+    VERSION,
+    call,
+    refused,
+    request,
+    send,
+)
 
 
 def test_a_correct_request_comes_out_complete_in_itself() -> None:
@@ -340,13 +302,11 @@ def test_an_unknown_log_level_is_invalid(level: Any) -> None:
     refused(send(request(meta=META | {LOG_LEVEL: level})), 400, -32602)
 
 
-@pytest.mark.requirement("R31")
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
 def test_a_progress_token_is_a_string_or_an_integer(token: Any) -> None:
     refused(send(request(meta=META | {"progressToken": token})), 400, -32602)
 
 
-@pytest.mark.requirement("R5")
 def test_session_and_event_ids_mean_nothing_to_a_modern_request() -> None:
     plain = send(request())
     with_ids = send(request(), {"Mcp-Session-Id": "s", "Last-Event-ID": "9"})
@@ -354,7 +314,6 @@ def test_session_and_event_ids_mean_nothing_to_a_modern_request() -> None:
     assert plain == with_ids
 
 
-@pytest.mark.requirement("R17")
 def test_what_one_request_declared_is_forgotten_at_the_next() -> None:
     send(request(meta=META | {CAPABILITIES: {"sampling": {}}, CLIENT_INFO: {"name": "a", "version": "1"}}))
     verdict = send(request())
@@ -362,79 +321,6 @@ def test_what_one_request_declared_is_forgotten_at_the_next() -> None:
     assert isinstance(verdict, Modern)
     assert verdict.capabilities == {}
     assert verdict.client_info is None
-
-
-def initialize(**params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params}
-
-
-BARE = {"MCP-Protocol-Version": GONE, "Mcp-Method": GONE}
-
-
-@pytest.mark.parametrize(
-    ("body", "headers", "requested"),
-    [
-        pytest.param(initialize(protocolVersion="2025-11-25"), BARE, "2025-11-25", id="initialize"),
-        pytest.param(initialize(protocolVersion="2099-01-01"), BARE, "2099-01-01", id="of any version"),
-        pytest.param(initialize(), BARE, "2025-03-26", id="of no version"),
-        pytest.param(
-            {"jsonrpc": "2.0", "id": 7, "method": "tools/list"},
-            BARE | {"MCP-Protocol-Version": "2025-06-18"},
-            "2025-06-18",
-            id="a legacy version header",
-        ),
-        pytest.param(
-            request(meta={"progressToken": 1}),
-            BARE | {"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": "s"},
-            "2025-11-25",
-            id="legacy _meta",
-        ),
-        pytest.param(
-            request(meta=GONE), BARE | {"Mcp-Session-Id": "s"}, "2025-03-26", id="a session and no version"
-        ),
-        pytest.param(
-            initialize(protocolVersion="2025-06-18"),
-            BARE | {"Accept": "application/json"},
-            "2025-06-18",
-            id="whatever it accepts",
-        ),
-    ],
-)
-def test_a_legacy_client_is_known_by_its_ways(body: Any, headers: dict[str, Any], requested: str) -> None:
-    verdict = send(body, headers)
-
-    assert verdict == Legacy(7, body["method"], requested)
-    error = refused(verdict.refusal(), 400, -32022)
-    assert error.data == {"supported": ["2026-07-28"], "requested": requested}
-
-
-@pytest.mark.parametrize(
-    ("body", "headers", "code"),
-    [
-        pytest.param(initialize(protocolVersion="2025-11-25"), {}, -32602, id="initialize, modern headers"),
-        pytest.param(request("initialize"), BARE, -32020, id="initialize, modern _meta"),
-        pytest.param(
-            request(), {"MCP-Protocol-Version": "2025-11-25"}, -32020, id="legacy header, modern _meta"
-        ),
-        pytest.param(
-            request(meta=GONE), {"MCP-Protocol-Version": "2025-11-25"}, -32602, id="legacy header, Mcp-Method"
-        ),
-        pytest.param(
-            request(meta={CLIENT_INFO: {}}), BARE | {"Mcp-Session-Id": "s"}, -32602, id="half of modern _meta"
-        ),
-        pytest.param(request(meta=GONE), BARE, -32602, id="nothing of either era"),
-    ],
-)
-def test_a_client_that_shows_anything_modern_is_held_to_it(
-    body: Any, headers: dict[str, Any], code: int
-) -> None:
-    refused(send(body, headers), 400, code)
-
-
-def test_a_legacy_and_a_modern_version_line_together_are_no_legacy_client() -> None:
-    headers = BARE | {"MCP-Protocol-Version": "2025-11-25"}
-
-    refused(send(request(meta=GONE), headers, ("MCP-Protocol-Version", "2026-07-28")), 400, -32020)
 
 
 @given(

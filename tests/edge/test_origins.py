@@ -19,7 +19,6 @@ def public(
     return origin_allowed(origin, host, listen_host="0.0.0.0", allowed_origins=origins, allowed_hosts=hosts)
 
 
-@pytest.mark.requirement("R2")
 @pytest.mark.parametrize(
     "host", ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "localhost", "127.9.9.9", "LOCALHOST:1"]
 )
@@ -29,7 +28,6 @@ def test_a_loopback_server_serves_loopback_names(host: str) -> None:
     assert local("http://localhost:6274", host), "a page of another local server, such as the inspector"
 
 
-@pytest.mark.requirement("R2")
 @pytest.mark.parametrize(
     "host",
     [
@@ -53,7 +51,6 @@ def test_a_loopback_server_serves_no_foreign_name(host: str | None) -> None:
     assert not local(f"http://{host}", host)
 
 
-@pytest.mark.requirement("R2")
 @pytest.mark.parametrize(
     "origin",
     [
@@ -87,7 +84,6 @@ def test_configured_names_and_pages_are_served_on_loopback_too() -> None:
     assert not local("https://app.example.com", "evil.com", origins=("https://app.example.com",))
 
 
-@pytest.mark.requirement("R2")
 def test_a_public_server_serves_any_name_but_only_its_own_pages() -> None:
     assert public(None, "gw.example.com")
     assert public(None, None)

@@ -53,7 +53,6 @@ def test_only_what_was_declared_may_be_asked(
     assert [ask for ask in cannot if is_declared(capabilities, ask)] == []
 
 
-@pytest.mark.requirement("R18")
 @pytest.mark.parametrize(
     ("question", "required"),
     [

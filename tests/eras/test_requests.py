@@ -54,7 +54,6 @@ def test_no_progress_is_asked_for_that_the_client_did_not_ask_for() -> None:
     assert down("tools/list", raw(_meta=META | {"progressToken": 1}), ours=None) == {}
 
 
-@pytest.mark.requirement("R38")
 def test_rounds_and_old_task_requests_stay_between_the_client_and_us() -> None:
     params = raw(
         _meta=META,

@@ -1,0 +1,69 @@
+"""The public listener's one handler: which endpoint a path names, and how many rounds are in progress.
+
+aiohttp's low-level server, not its Application: the paths are few, exact and
+known at start, and what routing, middlewares and match objects cost is a tenth
+of a plain call.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aiohttp import web
+
+Handle: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+_IDLE_CLIENT_SECONDS: Final = 75.0
+_CUT_SECONDS: Final = 1.0
+
+
+class Front:
+    """Gives each request to the endpoint of its path."""
+
+    def __init__(self, endpoints: Mapping[str, Handle], *, max_body_bytes: int) -> None:
+        self._endpoints = dict(endpoints)
+        self._max_body_bytes = max_body_bytes
+        self._in_progress = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def in_progress(self) -> int:
+        """How many requests are being answered."""
+        return self._in_progress
+
+    async def quiet(self) -> None:
+        """Return when no request is being answered."""
+        await self._idle.wait()
+
+    def runner(self) -> web.ServerRunner:
+        """What serves the listener."""
+        server = web.Server(
+            self._handle,
+            request_factory=self._request,
+            access_log=None,  # one line per round is written by the endpoint itself
+            handler_cancellation=True,  # a client that closes its response cancels the request
+            auto_decompress=False,  # a compressed body is refused, not inflated
+            keepalive_timeout=_IDLE_CLIENT_SECONDS,
+        )
+        return web.ServerRunner(server, shutdown_timeout=_CUT_SECONDS)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        handle = self._endpoints.get(request.raw_path.partition("?")[0])
+        if handle is None:
+            return web.Response(status=404, text="Not found\n")
+        if self._in_progress == 0:
+            self._idle.clear()
+        self._in_progress += 1
+        try:
+            return await handle(request)
+        finally:
+            self._in_progress -= 1
+            if self._in_progress == 0:
+                self._idle.set()
+
+    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(
+            message, payload, protocol, writer, task, loop, client_max_size=self._max_body_bytes
+        )

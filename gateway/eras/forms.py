@@ -1,0 +1,62 @@
+"""Does a filled-in form fit its schema? It judges only what it can judge quickly; it knows no ask.
+
+The schema is the upstream's word. It must not make us fetch anything, nor keep
+the whole process busy: a form is a flat object of plain values (client/elicitation),
+so a schema that is more than that is left to the server that wrote it.
+"""
+
+from typing import Any, Final, NoReturn
+
+import jsonschema_rs
+
+_MOST_SCHEMA_NODES: Final = 10_000
+
+_PATTERNS: Final = jsonschema_rs.RegexOptions(size_limit=100_000, dfa_size_limit=100_000)
+"""The engine that never backtracks, with a bound on what a pattern unfolds to."""
+
+_DEFINITIONS: Final = frozenset({"$defs", "definitions"})
+_LOCAL: Final = ("#/$defs/", "#/definitions/")
+_WANDERING: Final = frozenset({"$dynamicRef", "$recursiveRef"})
+
+
+def fits(schema: dict[str, Any], content: dict[str, Any]) -> bool:
+    """Whether `content` is what `schema` asks for. True also where only the server can tell."""
+    if not _is_quick(schema):
+        return True
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema, retriever=_refuse, validate_formats=False, pattern_options=_PATTERNS
+        )
+        return validator.is_valid(content)
+    except Exception:  # noqa: BLE001 - the library raises several kinds; each means that the schema cannot be used
+        return True  # the schema is at fault, not the answer
+
+
+def _is_quick(schema: dict[str, Any]) -> bool:
+    """Definitions that refer to nothing further cannot unfold into more than was written down."""
+    waiting: list[tuple[Any, bool]] = [(schema, False)]
+    for seen, (node, is_definition) in enumerate(_emptied(waiting)):
+        if seen > _MOST_SCHEMA_NODES:
+            return False
+        match node:
+            case dict():
+                target = node.get("$ref")
+                if not _WANDERING.isdisjoint(node) or (
+                    isinstance(target, str) and (is_definition or not target.startswith(_LOCAL))
+                ):
+                    return False
+                waiting += [(child, is_definition or name in _DEFINITIONS) for name, child in node.items()]
+            case list():
+                waiting += [(child, is_definition) for child in node]
+            case _:
+                pass
+    return True
+
+
+def _emptied(stack: list[tuple[Any, bool]]) -> Any:
+    while stack:
+        yield stack.pop()
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"remote schema {uri}")

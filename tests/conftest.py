@@ -1,0 +1,52 @@
+"""What all tests share: real legacy servers, gateways, and the rule that nothing is left running."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterator
+
+import hypothesis
+import pytest
+
+from tests.support.gateways import Gateways
+from tests.support.peers import LegacyServers
+
+# Properties are judged by what they find, never by how long a busy machine took over one example.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
+
+_FAREWELL_SECONDS = 1.0
+"""How long what is already ending may take over it."""
+
+
+@pytest.fixture(scope="session")
+def legacy_servers() -> Iterator[LegacyServers]:
+    """Legacy servers, each kind started when it is first wanted, once for all tests of this process."""
+    with LegacyServers() as servers:
+        yield servers
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[Gateways]:
+    """Starts gateways: `await gateway(upstream_url, settle="10ms")`; they end with the test."""
+    gateways = Gateways()
+    try:
+        yield gateways
+    finally:
+        await gateways.stop()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running(request: pytest.FixtureRequest) -> None:
+    # Asked for here, before any other fixture, so that it is the last to end.
+    if inspect.iscoroutinefunction(request.function):
+        request.getfixturevalue("_watched_tasks")
+
+
+@pytest.fixture
+async def _watched_tasks() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
+    yield
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
+    if left:
+        _, left = await asyncio.wait(left, timeout=_FAREWELL_SECONDS)
+    assert not left, f"still running after the test: {sorted(str(task.get_coro()) for task in left)}"

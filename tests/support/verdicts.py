@@ -1,0 +1,64 @@
+"""Is what came over the modern wire what 2026-07-28 says? Judged by the official models, not by ours."""
+
+import json
+from typing import Any
+
+from mcp_types import JSONRPCError
+from mcp_types.methods import SERVER_NOTIFICATIONS, parse_server_notification, validate_server_result
+
+Json = dict[str, Any]
+
+MODERN = "2026-07-28"
+CACHEABLE = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    }
+)
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+def checked_message(method: str, message: Json) -> Json:
+    """The last word about a request of this method; fails unless it is valid in every member."""
+    assert message["jsonrpc"] == "2.0"
+    if "error" in message:
+        JSONRPCError.model_validate(message)
+        code = message["error"]["code"]
+        assert code in {-32020, -32021, -32022} or not -32099 <= code <= -32020, "reserved by 2026-07-28"
+        assert code not in {-32002, -32042}, "retired by 2026-07-28"
+        return message
+    result = message["result"]
+    validate_server_result(method, MODERN, result)
+    kind = result["resultType"]
+    assert kind in {"complete", "input_required"}
+    assert result["_meta"][SERVER_INFO]["name"]
+    assert ({"ttlMs", "cacheScope"} <= result.keys()) == (kind == "complete" and method in CACHEABLE)
+    for asked in result.get("inputRequests", {}).values():
+        assert asked.keys() == {"method", "params"}
+    return message
+
+
+def checked_notification(message: Json) -> Json:
+    """A notification on a request's stream; fails unless it is one that belongs there."""
+    assert message["method"] in {"notifications/progress", "notifications/message"}, message
+    assert (message["method"], MODERN) in SERVER_NOTIFICATIONS
+    assert "id" not in message
+    parse_server_notification(message["method"], MODERN, message["params"])
+    return message
+
+
+def events_of(body: bytes) -> list[Json]:
+    """The messages of a whole SSE body; fails on event ids, and on anything that is not one line of JSON."""
+    messages = []
+    for block in body.decode().split("\n\n"):
+        lines = [line for line in block.split("\n") if line and not line.startswith(":")]
+        fields = dict(line.split(": ", 1) for line in lines)
+        assert fields.keys() <= {"event", "data"}, fields
+        if "data" in fields:
+            assert fields.get("event", "message") == "message"
+            messages.append(json.loads(fields["data"]))
+    return messages
