@@ -118,7 +118,7 @@ def _hold_goals(run: HoldsRun) -> list[Goal]:
         ),
         Goal(f"{kind}: plain p99 <= 1.5 x that with none", f"{slow_down:.2f} x", slow_down <= 1.5),
         Goal(
-            f"{kind}: cost linear (per hold, all against half)",
+            f"{kind}: cost linear (per hold: memory of all against half, CPU of second half against first)",
             f"memory {growth[0]:.2f} x, CPU {growth[1]:.2f} x",
             max(growth) <= 1.5,
         ),
@@ -224,7 +224,8 @@ def _remarks(report: Report) -> list[str]:
     remarks = [
         f"Holds, {_kind(run)}: {run.answered:,} answered at {run.answered_per_second:,.0f}/s, "
         f"{run.answer_ms_cpu:.2f} CPU ms each, {run.mixed_up} mixed up, {run.faults} faults; "
-        f"RSS afterwards {run.rss_after_bytes / _MIB:.0f} MiB." + (f" {run.note}." if run.note else "")
+        f"afterwards {run.rss_after_bytes / _MIB:.0f} MiB RSS, {run.open_files_after:,} open files."
+        + (f" {run.note}." if run.note else "")
         for run in report.holds
     ]
     if report.seconds_to_ready:

@@ -91,6 +91,7 @@ class HoldsRun:
     answer_ms_cpu: float
     answered_per_second: float
     rss_after_bytes: int
+    open_files_after: int
     note: str = ""
 
 
@@ -280,6 +281,9 @@ class _HoldsMeasure:
         before = self._process.usage()
         found = self._command("release")
         after = self._process.usage()
+        # Sessions that are one too many are closed in the background.
+        time.sleep(_IDLE_SECONDS)
+        rest = self._process.usage()
         self._plan.tell(f"{found['calls']} answered, {found['mixed_up']} mixed up")
         return HoldsRun(
             self._get_is_stream,
@@ -291,7 +295,8 @@ class _HoldsMeasure:
             self._first_fault,
             (after.cpu_seconds - before.cpu_seconds) * 1000 / max(1, found["calls"]),
             found["calls"] / found["seconds"],
-            after.rss_bytes,
+            rest.rss_bytes,
+            rest.open_files,
             note,
         )
 

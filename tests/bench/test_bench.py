@@ -142,6 +142,7 @@ def held(*, kib: float = 20.0, p99: float = 5.0, answered: int = 100, mixed_up: 
         answer_ms_cpu=0.5,
         answered_per_second=900.0,
         rss_after_bytes=60 << 20,
+        open_files_after=50,
     )
 
 

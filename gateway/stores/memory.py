@@ -1,0 +1,88 @@
+"""The store of a gateway that is one process: nothing to install, nothing shared, nothing survives.
+
+Several gateways in one process (tests) can share one object and then behave as replicas.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+
+from gateway.stores.protocol import Owner
+
+
+class MemoryStore:
+    """A directory in a dictionary. `now` is any clock that only goes forward."""
+
+    def __init__(self, now: Callable[[], float], *, is_shared: bool = False) -> None:
+        self.is_shared = is_shared
+        self._now = now
+        self._hearts: dict[str, float] = {}
+        self._owners: dict[str, tuple[Owner, float]] = {}
+        self._inboxes: defaultdict[str, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
+
+    async def start(self) -> None:
+        """Nothing to connect to."""
+
+    async def close(self) -> None:
+        """Nothing to disconnect from."""
+
+    def is_available(self) -> bool:
+        """Always."""
+        return True
+
+    async def beat(self, replica: str, seconds: float) -> None:
+        """Note the time until which the replica counts as alive."""
+        self._hearts[replica] = self._now() + seconds
+
+    async def is_alive(self, replica: str) -> bool:
+        """Has it said so in time?"""
+        return self._hearts.get(replica, 0.0) > self._now()
+
+    async def leave(self, replica: str) -> None:
+        """Forget its heart."""
+        self._hearts.pop(replica, None)
+
+    async def record(self, exchange: str, replica: str, stage: int, seconds: float) -> bool:
+        """Write the owner down, unless it is another by now."""
+        known = self._live(exchange)
+        if known is not None and known.replica != replica:
+            return False
+        fence = 1 if known is None else known.fence
+        self._owners[exchange] = (Owner(replica, stage, fence), self._now() + seconds)
+        return True
+
+    async def owner(self, exchange: str) -> Owner | None:
+        """Who has it."""
+        return self._live(exchange)
+
+    async def take_over(self, exchange: str, *, seen: Owner, replica: str, seconds: float) -> bool:
+        """Change the owner if nobody else has."""
+        if self._live(exchange) != seen:
+            return False
+        self._owners[exchange] = (Owner(replica, seen.stage, seen.fence + 1), self._now() + seconds)
+        return True
+
+    async def forget(self, exchange: str, replica: str) -> None:
+        """Strike it out, if it is this replica's."""
+        known = self._live(exchange)
+        if known is not None and known.replica == replica:
+            del self._owners[exchange]
+
+    async def post(self, replica: str, letter: bytes) -> None:
+        """Into its queue."""
+        self._inboxes[replica].put_nowait(letter)
+
+    async def inbox(self, replica: str) -> AsyncIterator[bytes]:
+        """Out of its queue."""
+        while True:
+            yield await self._inboxes[replica].get()
+
+    def _live(self, exchange: str) -> Owner | None:
+        known = self._owners.get(exchange)
+        if known is None:
+            return None
+        owner, until = known
+        if until > self._now():
+            return owner
+        del self._owners[exchange]
+        return None
