@@ -9,6 +9,9 @@ import pytest
 
 from tests.support.gateways import Gateways
 from tests.support.peers import LegacyServers
+from tests.support.told import pytest_terminal_summary
+
+__all__ = ["pytest_terminal_summary"]
 
 # Properties are judged by what they find, never by how long a busy machine took over one example.
 hypothesis.settings.register_profile("unhurried", deadline=None)
@@ -27,7 +30,7 @@ def legacy_servers() -> Iterator[LegacyServers]:
 
 @pytest.fixture
 async def gateway() -> AsyncIterator[Gateways]:
-    """Starts gateways: `await gateway(upstream_url, settle="10ms")`; they end with the test."""
+    """Call it with an upstream's URL and any of its settings to start a gateway; all end with the test."""
     gateways = Gateways()
     try:
         yield gateways

@@ -70,9 +70,9 @@ def test_check_config_as_a_real_process(tmp_path: Path) -> None:
     done = _run("check-config", str(file))
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
-        f"{file}: upstreams.crm.url: is required",
         f"{file}: upstreams.crm.sessions.mode: should be 'auto', 'pooled', 'fresh' or 'affinity'",
         f"{file}: listne: unknown key; did you mean listen?",
+        f"{file}: upstreams.crm.url: is required, unless there is a command",
     ]
     assert done.stderr == ""
 

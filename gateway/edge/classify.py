@@ -27,9 +27,10 @@ modern client that contradicts itself, and is told so by the later rungs.
 """
 
 from collections.abc import Container
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from gateway.errors import (
     GatewayError,
@@ -92,8 +93,7 @@ class Headers(Protocol):
         """All lines of this name, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Modern:
+class Modern(Struct, frozen=True):
     """A well-formed request of this revision, complete in itself."""
 
     id: Id
@@ -108,15 +108,13 @@ class Modern:
     progress_token: Id | None
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """A notification: 202, and no more is said."""
 
     method: str
 
 
-@dataclass(frozen=True, slots=True)
-class Legacy:
+class Legacy(Struct, frozen=True):
     """A request of a client that knows only the handshake and sessions."""
 
     id: Id
@@ -129,8 +127,7 @@ class Legacy:
         return Refusal(UnsupportedVersion(self.requested, MODERN_VERSIONS), self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """The request goes no further."""
 
     error: GatewayError

@@ -1,7 +1,7 @@
 """The endpoint of one upstream: read, classify, admit, relay, reply. It reads from top to bottom."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from typing import Final
 
@@ -20,9 +20,13 @@ from gateway.settings.model import Limits
 from gateway.telemetry.logs import get_logger, round_finished
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent, Outcome, Rung
+from gateway.wire import headers as names
 from gateway.wire.versions import MODERN
 
 DISCOVER: Final = "server/discover"
+_TOOLS_CALL: Final = "tools/call"
+_PARAM_PREFIX: Final = names.PARAM_PREFIX.lower()
+_NO_HEADERS: Final[Mapping[str, list[str]]] = {}
 SERVED_METHODS: Final = frozenset({DISCOVER, *FETCHED_METHODS, *ASKING_METHODS})
 
 
@@ -85,6 +89,7 @@ class Endpoint:
             client_info=modern.client_info,
             log_level=modern.log_level,
             progress_token=modern.progress_token,
+            param_headers=_param_headers(request) if modern.method == _TOOLS_CALL else _NO_HEADERS,
         )
         heard: Listener | None = None
         reply = Reply(Outcome.CANCELLED, status=499)  # unless something better is said below
@@ -115,6 +120,8 @@ class Endpoint:
             self._note(modern.method, client_request.target, reply, started, heard, error_id)
 
     async def _listen(self, request: ClientRequest) -> Listener:
+        if request.method == _TOOLS_CALL:
+            await self._relay.tools.check(request)
         if "requestState" not in request.params:
             return await self._relay.call(request)
         try:
@@ -153,7 +160,6 @@ class Endpoint:
         seconds = time.perf_counter() - started
         self._metrics.round_finished(self._relay.name, method, reply.outcome, seconds)
         round_finished(
-            self._log,
             upstream=self._relay.name,
             method=method,
             target=target or None,
@@ -168,3 +174,12 @@ class Endpoint:
             rung=heard.rung if heard is not None and method is not None else Rung.FIRST if method else None,
             error_id=error_id,
         )
+
+
+def _param_headers(request: web.BaseRequest) -> Mapping[str, list[str]]:
+    """The `Mcp-Param-*` lines, by what follows the prefix, in lower case."""
+    found: dict[str, list[str]] = {}
+    for name, value in request.headers.items():
+        if name[: len(_PARAM_PREFIX)].lower() == _PARAM_PREFIX:
+            found.setdefault(name[len(_PARAM_PREFIX) :].lower(), []).append(value)
+    return found

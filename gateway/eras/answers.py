@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from gateway.eras import forms
-from gateway.eras.asks import is_url
+from gateway.eras.asks import as_object, is_url
 from gateway.eras.policy import Unfit
 from gateway.eras.vocabulary import Ask, Kind
 from gateway.errors import InvalidParams
@@ -152,13 +152,8 @@ def _check_elicitation(ask: Ask, answer: Params) -> Fit:
     content = _value(answer, "content")
     if content is not None and not isinstance(content, dict):
         raise InvalidParams(detail="the content of an elicitation answer must be an object")
-    return Fit.FITS if forms.fits(_schema(ask), content or {}) else Fit.UNFIT
-
-
-def _schema(ask: Ask) -> dict[str, Any]:
-    raw = ask.params.get("requestedSchema")
-    schema = None if raw is None else decode(raw)
-    return schema if isinstance(schema, dict) else {}
+    schema = as_object(ask.params.get("requestedSchema"))
+    return Fit.FITS if forms.fits(schema, content or {}) else Fit.UNFIT
 
 
 def _members(raw: Raw) -> Params | None:

@@ -5,24 +5,32 @@ and it must be the same when a call is run again. Nothing here knows answers.
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.eras.vocabulary import KIND_OF_METHOD, Ask, Kind
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Failure, Raw, Request, decode, encode
+from gateway.wire.jsonrpc import Failure, NotJson, Raw, Request, decode, encode
 
 _NOT_EMBEDDED: Final = frozenset({"_meta", "task", "elicitationId"})
 """Members of legacy params that 2026-07-28's embedded requests do not have."""
 
-_OPEN_SCHEMA: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
-
 URL_ELICITATION_REQUIRED: Final = -32042
 """The legacy error that says: visit these URLs, then call again."""
 
+_TEXT: Final = b'"'
+_LIST: Final = b"["
+_OBJECT: Final = b"{"
+_NUMBER: Final = b"-0123456789"
+_ABSENT: Final = b"n"
+_NULL: Final = Raw(b"null")
 
-@dataclass(frozen=True, slots=True)
-class KeyNaming:
+_LONGEST_KEY: Final = 128
+"""Keys go into every ticket; a name longer than this is no name."""
+
+
+class KeyNaming(Struct, frozen=True):
     """How asks get their names, from the upstream's configuration."""
 
     hint: str
@@ -31,19 +39,20 @@ class KeyNaming:
     """Names configured for this tool, in order of asking."""
 
     def name(self, ask: Ask, *, position: int, taken: Container[str]) -> str:
-        """The key for the exchange's ask number `position` (from 0), unlike any in `taken`."""
-        wanted = self._hinted(ask) or self._configured(position) or _single_property(ask)
+        """The key for the call's ask number `position` (from 0), unlike any in `taken`."""
+        wanted = self._hinted(ask) or self._configured(ask, position) or _single_property(ask)
         if wanted is None:
             return _numbered(ask.kind.value, 1, taken)
         return wanted if wanted not in taken else _numbered(wanted, 2, taken)
 
     def _hinted(self, ask: Ask) -> str | None:
-        meta = _object(ask.params.get("_meta"))
-        hint = meta.get(self.hint)
-        return hint if isinstance(hint, str) and hint else None
+        return _name(as_object(ask.params.get("_meta")).get(self.hint))
 
-    def _configured(self, position: int) -> str | None:
-        return self.names[position] if position < len(self.names) else None
+    def _configured(self, ask: Ask, position: int) -> str | None:
+        # Roots are asked for when the session has none yet, so they must not shift the tool's own names.
+        if ask.kind is Kind.ROOTS or position >= len(self.names):
+            return None
+        return self.names[position]
 
 
 def ask_of(request: Request) -> Ask | None:
@@ -54,27 +63,42 @@ def ask_of(request: Request) -> Ask | None:
 
 def asks_of_url_failure(failure: Failure) -> tuple[Ask, ...]:
     """The URL elicitations that error -32042 lists; empty when it lists none that a client could show."""
-    data = _object(failure.data)
-    listed = data.get("elicitations")
-    if not isinstance(listed, list):
+    if failure.code != URL_ELICITATION_REQUIRED:
         return ()
-    return tuple(
+    listed = as_object(failure.data).get("elicitations")
+    asks = (
         Ask(
             None,
             Kind.ELICITATION,
             "elicitation/create",
             {name: Raw(encode(value)) for name, value in item.items()},
         )
-        for item in listed
-        if isinstance(item, dict)
-        and isinstance(item.get("url"), str)
-        and isinstance(item.get("message"), str)
+        for item in (listed if isinstance(listed, list) else ())
+        if isinstance(item, dict) and "url" in item
     )
+    return tuple(ask for ask in asks if is_url(ask) and is_well_formed(ask))
 
 
 def is_url(ask: Ask) -> bool:
     """Does this elicitation send the user to a URL instead of showing a form?"""
-    return ask.kind is Kind.ELICITATION and ("url" in ask.params or _text(ask.params.get("mode")) == "url")
+    if ask.kind is not Kind.ELICITATION:
+        return False
+    mode = _plain(ask.params.get("mode"))
+    return mode == "url" if isinstance(mode, str) else _is(ask, "url", _TEXT)
+
+
+def is_well_formed(ask: Ask) -> bool:
+    """Has it what every client needs to show it? One malformed request spoils a client's whole round."""
+    match ask.kind:
+        case Kind.ROOTS:
+            return True
+        case Kind.SAMPLING:
+            return _is(ask, "messages", _LIST) and _is(ask, "maxTokens", _NUMBER)
+        case Kind.ELICITATION:
+            is_shown = _is(ask, "message", _TEXT + _ABSENT) and _is(ask, "mode", _TEXT + _ABSENT)
+            if is_url(ask):
+                return is_shown and _is(ask, "url", _TEXT)
+            return is_shown and _is(ask, "requestedSchema", _OBJECT + _ABSENT)
 
 
 def fingerprint(ask: Ask) -> str:
@@ -96,33 +120,57 @@ def input_request(ask: Ask, capabilities: Mapping[str, Any]) -> dict[str, Any]:
             params = {}
         case Kind.SAMPLING:
             sampling = capabilities.get("sampling")
-            if not (isinstance(sampling, dict) and "context" in sampling):
+            if not isinstance(sampling, Mapping) or sampling.get("context") in (None, False):
                 # Deprecated, and only for clients that declare it; the request makes sense without it.
                 params.pop("includeContext", None)
-        case Kind.ELICITATION if is_url(ask):
-            params["mode"] = "url"
         case Kind.ELICITATION:
-            params["requestedSchema"] = _form_schema(params.get("requestedSchema"))
             params.setdefault("message", "")
+            if is_url(ask):
+                params["mode"] = "url"
+            else:
+                params["requestedSchema"] = _form_schema(params.get("requestedSchema"))
     return {"method": ask.method, "params": params}
+
+
+def as_object(raw: Raw | None) -> dict[str, Any]:
+    """The object in `raw`; an empty one for anything else."""
+    value = _plain(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _plain(raw: Raw | None) -> Any:
+    try:
+        return None if raw is None else decode(raw)
+    except NotJson:
+        return None  # JSON, but no value can hold it: `1e999`
+
+
+def _is(ask: Ask, name: str, first: bytes) -> bool:
+    """Whether this parameter is of the type whose JSON starts so; megabytes of messages need not be read for it."""
+    return bytes(memoryview(ask.params.get(name, _NULL))[:1]) in first
 
 
 def _form_schema(raw: Raw | None) -> Raw | dict[str, Any]:
     """The schema as it was, unless it lacks what the modern schema requires of a form."""
-    schema = _object(raw)
-    if raw is not None and schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
+    schema = as_object(raw)
+    properties = schema.get("properties")
+    if raw is not None and schema.get("type") == "object" and isinstance(properties, dict):
         return raw
-    return {**schema, **{name: schema.get(name) or default for name, default in _OPEN_SCHEMA.items()}}
+    return {**schema, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
 
 
 def _single_property(ask: Ask) -> str | None:
     """A form that asks for exactly one thing is best named by that thing."""
     if ask.kind is not Kind.ELICITATION or is_url(ask):
         return None
-    properties = _object(ask.params.get("requestedSchema")).get("properties")
+    properties = as_object(ask.params.get("requestedSchema")).get("properties")
     if isinstance(properties, dict) and len(properties) == 1:
-        return next(iter(properties)) or None
+        return _name(next(iter(properties)))
     return None
+
+
+def _name(value: Any) -> str | None:
+    return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_KEY else None
 
 
 def _numbered(stem: str, start: int, taken: Container[str]) -> str:
@@ -130,13 +178,3 @@ def _numbered(stem: str, start: int, taken: Container[str]) -> str:
     while f"{stem}-{number}" in taken:
         number += 1
     return f"{stem}-{number}"
-
-
-def _object(raw: Raw | None) -> dict[str, Any]:
-    value = None if raw is None else decode(raw)
-    return value if isinstance(value, dict) else {}
-
-
-def _text(raw: Raw | None) -> str | None:
-    value = None if raw is None else decode(raw)
-    return value if isinstance(value, str) else None

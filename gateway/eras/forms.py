@@ -35,27 +35,21 @@ def fits(schema: dict[str, Any], content: dict[str, Any]) -> bool:
 def _is_quick(schema: dict[str, Any]) -> bool:
     """Definitions that refer to nothing further cannot unfold into more than was written down."""
     waiting: list[tuple[Any, bool]] = [(schema, False)]
-    for seen, (node, is_definition) in enumerate(_emptied(waiting)):
-        if seen > _MOST_SCHEMA_NODES:
+    looked_at = 0
+    while waiting:
+        node, is_definition = waiting.pop()
+        looked_at += 1
+        if isinstance(node, list):
+            waiting += [(child, is_definition) for child in node]
+        elif isinstance(node, dict):
+            target = node.get("$ref", "")
+            is_far = isinstance(target, str) and target != "" and not target.startswith(_LOCAL)
+            if is_far or (is_definition and target) or not _WANDERING.isdisjoint(node):
+                return False
+            waiting += [(child, is_definition or name in _DEFINITIONS) for name, child in node.items()]
+        if looked_at > _MOST_SCHEMA_NODES:
             return False
-        match node:
-            case dict():
-                target = node.get("$ref")
-                if not _WANDERING.isdisjoint(node) or (
-                    isinstance(target, str) and (is_definition or not target.startswith(_LOCAL))
-                ):
-                    return False
-                waiting += [(child, is_definition or name in _DEFINITIONS) for name, child in node.items()]
-            case list():
-                waiting += [(child, is_definition) for child in node]
-            case _:
-                pass
     return True
-
-
-def _emptied(stack: list[tuple[Any, bool]]) -> Any:
-    while stack:
-        yield stack.pop()
 
 
 def _refuse(uri: str) -> NoReturn:

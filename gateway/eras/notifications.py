@@ -7,12 +7,29 @@ has its own filter; a new round starts with a new one.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.wire.jsonrpc import Id, Notification, decode
+from gateway.wire.jsonrpc import Id, Notification, NotJson, Params, decode
 from gateway.wire.versions import LOG_LEVELS
 
 PROGRESS: Final = "notifications/progress"
 LOG: Final = "notifications/message"
 CANCELLED: Final = "notifications/cancelled"
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+CHANGES: Final = frozenset(
+    {
+        TOOLS_CHANGED,
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    }
+)
+"""What a server tells of itself, whoever is calling: no part of any call."""
+
+
+def is_of_call(notification: Notification, request_id: Id | None) -> bool:
+    """Could this be about the call of this id? Progress of an earlier call of the session may come late."""
+    if notification.method != PROGRESS or "progressToken" not in notification.params:
+        return True
+    return bool(_value(notification.params, "progressToken") == request_id)
 
 
 class RoundFilter:
@@ -34,8 +51,7 @@ class RoundFilter:
         return None
 
     def _admit_progress(self, notification: Notification) -> Mapping[str, Any] | None:
-        raw = notification.params.get("progress")
-        progress = None if raw is None else decode(raw)
+        progress = _value(notification.params, "progress")
         if self._token is None or isinstance(progress, bool) or not isinstance(progress, int | float):
             return None
         # basic/patterns/progress: the value MUST increase with each notification.
@@ -46,8 +62,15 @@ class RoundFilter:
         return {**kept, "progressToken": self._token}
 
     def _admit_log(self, notification: Notification) -> Mapping[str, Any] | None:
-        raw = notification.params.get("level")
-        level = None if raw is None else decode(raw)
+        level = _value(notification.params, "level")
         if self._level is None or level not in LOG_LEVELS or "data" not in notification.params:
             return None
         return notification.params if LOG_LEVELS.index(level) >= self._level else None
+
+
+def _value(params: Params, name: str) -> Any:
+    raw = params.get(name)
+    try:
+        return None if raw is None else decode(raw)
+    except NotJson:
+        return None  # a number beyond all bounds, say: whatever it was, it is not what it should be

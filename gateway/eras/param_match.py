@@ -45,10 +45,9 @@ def _wrong(value: Raw | None, lines: Sequence[str]) -> str | None:
     if not lines:
         return "is missing, but its argument is given" if _is_written(value) else None
     try:
-        says = decode_value(lines[0])
-    except HeaderUndecodable:
+        return None if _is_same(value, decode_value(lines[0])) else "does not match its argument"
+    except (HeaderUndecodable, NotJson):  # either side may have bytes that are no text
         return "cannot be decoded"
-    return None if _is_same(value, says) else "does not match its argument"
 
 
 def _at(arguments: Raw | None, path: Sequence[str]) -> Raw | None:

@@ -6,9 +6,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gateway.eras import capabilities
+from gateway.eras.asks import is_well_formed
 from gateway.eras.vocabulary import Ask, Kind, SendAnswer, SendRefusal
 
 METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+TOO_MANY: Final = -32000
 USER_REJECTED: Final = -1
 """What the specification's own example answers for a sampling request that was turned down."""
 
@@ -69,6 +72,8 @@ def settle_without_client(
             return SendAnswer(ask, {"roots": list(policy.static_roots)})
         case Disposition.RELAY:
             pass
+    if not is_well_formed(ask):
+        return SendRefusal(ask, INVALID_PARAMS, f"Not a valid {ask.method} request")
     if not capabilities.is_declared(declared, ask):
         refusal = SendRefusal(ask, METHOD_NOT_FOUND, f"The client does not support {ask.kind.value}")
         return Undeclared(refusal, capabilities.needs(ask))

@@ -6,9 +6,10 @@ performs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from gateway.errors import GatewayError
 from gateway.wire.jsonrpc import Failure, Id, Params, Raw
@@ -33,8 +34,7 @@ ASKING_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"
 """The only requests that may be answered with `input_required` (basic/patterns/mrtr)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """One back-channel request of the legacy server."""
 
     id: Id | None
@@ -47,101 +47,105 @@ class Ask:
 # --- events ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ClientCalled:
+class ClientCalled(Struct, frozen=True):
     """The first round: the client sent its request, perhaps with answers it already had."""
 
     capabilities: Mapping[str, Any]
     answers: Mapping[str, Params]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientRetried:
+class ClientRetried(Struct, frozen=True):
     """A later round: the client came back with answers to what it was asked."""
 
     capabilities: Mapping[str, Any]
     answers: Mapping[str, Params]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLeft:
+class ClientLeft(Struct, frozen=True):
     """The last client listening to the running round closed its connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamAsked:
+class UpstreamAsked(Struct, frozen=True):
     """The legacy server put a question to the client in the middle of the call."""
 
     ask: Ask
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamWithdrew:
+class UpstreamWithdrew(Struct, frozen=True):
     """The legacy server no longer waits for this answer (`notifications/cancelled`)."""
 
     ask_id: Id
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamAnswered:
+class UpstreamAnswered(Struct, frozen=True):
     """The call's result."""
 
     result: Raw
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamFailed:
+class UpstreamFailed(Struct, frozen=True):
     """The call's JSON-RPC error."""
 
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamBroke:
+class UpstreamBroke(Struct, frozen=True):
     """The call will not be answered: refused, lost, or not MCP."""
 
     error: GatewayError
 
 
-@dataclass(frozen=True, slots=True)
-class SettleElapsed:
+class AnswerNotTaken(Struct, frozen=True):
+    """Something that we had to say to the server beside the call did not reach it."""
+
+    error: GatewayError
+
+
+class SessionChanged(Struct, frozen=True):
+    """The server had lost the session before the call ran; the call goes on in a new one."""
+
+
+class SettleElapsed(Struct, frozen=True):
     """Time enough has passed for asks that are sent together to have arrived."""
 
 
-@dataclass(frozen=True, slots=True)
-class HoldExpired:
+class HoldExpired(Struct, frozen=True):
     """The client did not come back in time."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkTimedOut:
+class WorkTimedOut(Struct, frozen=True):
     """The upstream worked longer than it may; time while held was not counted."""
 
 
-Event: TypeAlias = (
-    ClientCalled
-    | ClientRetried
-    | ClientLeft
-    | UpstreamAsked
+class RoundPaused(Struct, frozen=True):
+    """The round has to end though the call goes on: its time slice is over, or this process is about to stop."""
+
+
+ClientEvent: TypeAlias = ClientCalled | ClientRetried | ClientLeft
+UpstreamEvent: TypeAlias = (
+    UpstreamAsked
     | UpstreamWithdrew
     | UpstreamAnswered
     | UpstreamFailed
     | UpstreamBroke
-    | SettleElapsed
-    | HoldExpired
-    | WorkTimedOut
+    | AnswerNotTaken
+    | SessionChanged
 )
+ClockEvent: TypeAlias = SettleElapsed | HoldExpired | WorkTimedOut | RoundPaused
+Event: TypeAlias = ClientEvent | UpstreamEvent | ClockEvent
 
 # --- commands ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SendCall:
+class SendCall(Struct, frozen=True):
     """Send the client's request to the legacy server, under a new request id."""
 
 
-@dataclass(frozen=True, slots=True)
-class SendAnswer:
+class StartOver(Struct, frozen=True):
+    """Run the call again, on a new session: what was running is lost, and policy allows it."""
+
+
+class SendAnswer(Struct, frozen=True):
     """Answer an ask with the client's result (or with one that policy gives)."""
 
     ask: Ask
@@ -149,8 +153,7 @@ class SendAnswer:
     from_client: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SendRefusal:
+class SendRefusal(Struct, frozen=True):
     """Answer an ask with a JSON-RPC error."""
 
     ask: Ask
@@ -158,55 +161,47 @@ class SendRefusal:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class CancelCall:
+class CancelCall(Struct, frozen=True):
     """Tell the legacy server that nobody waits for the call any more, and stop reading."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class StartSettling:
+class StartSettling(Struct, frozen=True):
     """Feed `SettleElapsed` after the upstream's settle time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """Park the exchange: answer this round with `input_required` and wait for the next."""
 
     requests: Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Reject:
+class Reject(Struct, frozen=True):
     """Answer this round with the caller's mistake; the hold is as if the round had not come."""
 
     error: GatewayError
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(Struct, frozen=True):
     """Answer this round with the call's result."""
 
     result: Raw
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteFailure:
+class CompleteFailure(Struct, frozen=True):
     """Answer this round with the call's JSON-RPC error."""
 
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
+class Abort(Struct, frozen=True):
     """Answer this round with an error of our own."""
 
     error: GatewayError
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """The exchange needs its session no more."""
 
     reusable: bool
@@ -216,5 +211,14 @@ class Release:
 
 Ending: TypeAlias = Complete | CompleteFailure | Abort
 Command: TypeAlias = (
-    SendCall | SendAnswer | SendRefusal | CancelCall | StartSettling | Hold | Reject | Ending | Release
+    SendCall
+    | StartOver
+    | SendAnswer
+    | SendRefusal
+    | CancelCall
+    | StartSettling
+    | Hold
+    | Reject
+    | Ending
+    | Release
 )

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, assert_never
 
 from gateway.eras.exchange import Exchange, State
+from gateway.eras.notifications import is_of_call
 from gateway.eras.vocabulary import (
     Abort,
+    AnswerNotTaken,
     Ask,
     CancelCall,
     ClientCalled,
@@ -28,9 +30,9 @@ from gateway.eras.vocabulary import (
     SendCall,
     SendRefusal,
     SettleElapsed,
+    StartOver,
     StartSettling,
     UpstreamAsked,
-    UpstreamBroke,
     UpstreamWithdrew,
     WorkTimedOut,
 )
@@ -79,8 +81,8 @@ class Driver:
             early=early,
             known_roots=place.roots.recall(request.principal.id),
         )
-        self._call = LegacyCall(place, session, heard_by=self, on_end=self._feed)
-        self._outbox = Outbox(place.background, lambda error: self._feed(UpstreamBroke(error)))
+        self._call = LegacyCall(place, session, heard_by=self, tell=self._feed)
+        self._outbox = Outbox(place.background, lambda error: self._feed(AnswerNotTaken(error)))
         self._listeners: list[Listener] = []
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
@@ -169,8 +171,9 @@ class Driver:
 
     def hear_notification(self, notification: Notification) -> None:
         """Progress and logs go to whoever listens now; while held nobody does."""
-        for listener in self._listeners:
-            listener.tell(notification)
+        if is_of_call(notification, self._call.request_id):
+            for listener in self._listeners:
+                listener.tell(notification)
 
     # --- the machine -------------------------------------------------------------------
 
@@ -186,6 +189,8 @@ class Driver:
         match command:
             case SendCall():
                 self._call.start(self._request)
+            case StartOver():
+                self._call.start_over(self._request)
             case SendAnswer(ask, result, from_client):
                 self._answer(ask, result, from_client=from_client)
             case SendRefusal(ask, code, message):
@@ -230,7 +235,7 @@ class Driver:
 
     def _ask_client(self, hold: Hold) -> Reply:
         session = self._call.session
-        where = Whereabouts(session.id, self._call.request_id, session.last_event_id)
+        where = Whereabouts(session.id, self._call.request_id, session.last_event_id, session.server.version)
         ticket = self._place.tickets.issue(self.exchange_id, self._exchange, self._request, where)
         return input_required(hold.requests, ticket, self._call.server)
 

@@ -3,9 +3,18 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gateway.eras.answers import to_legacy_answer
 from gateway.eras.discovery import Introduction
 from gateway.eras.requests import to_legacy_params
-from gateway.eras.vocabulary import Ask, Event, Release, UpstreamAnswered, UpstreamBroke, UpstreamFailed
+from gateway.eras.vocabulary import (
+    Ask,
+    Event,
+    Release,
+    SessionChanged,
+    UpstreamAnswered,
+    UpstreamBroke,
+    UpstreamFailed,
+)
 from gateway.errors import GatewayError
 from gateway.relay.place import Place
 from gateway.relay.request import ClientRequest
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
 class LegacyCall:
     """What the exchange has of its upstream."""
 
-    __slots__ = ("_heard_by", "_is_leased", "_on_end", "_place", "_task", "request_id", "session")
+    __slots__ = ("_heard_by", "_is_leased", "_place", "_task", "_tell", "request_id", "session")
 
     def __init__(
         self,
@@ -28,13 +37,13 @@ class LegacyCall:
         session: Session,
         *,
         heard_by: Listener,
-        on_end: Callable[[Event], None],
+        tell: Callable[[Event], None],
     ) -> None:
         self.session = session
         self.request_id: str | None = None
         self._place = place
         self._heard_by = heard_by
-        self._on_end = on_end
+        self._tell = tell
         self._task: asyncio.Task[None] | None = None
         self._is_leased = True
         session.listener = heard_by
@@ -46,13 +55,17 @@ class LegacyCall:
         return self.session.server
 
     def start(self, request: ClientRequest) -> None:
-        """Send the call; how it ends is told to `on_end`."""
+        """Send the call; how it ends is told to `tell`."""
         self._task = self._place.background.start(self._run(request), "legacy-call")
+
+    def start_over(self, request: ClientRequest) -> None:
+        """Run the call again, on a new session; the old one is lost, or knows too much."""
+        self._task = self._place.background.start(self._run_over(request), "legacy-call")
 
     async def answer(self, ask: Ask, result: Mapping[str, Any]) -> None:
         """Answer an ask of the call."""
         if ask.id is not None:
-            await self.session.answer(ask.id, result)
+            await self.session.answer(ask.id, to_legacy_answer(ask, result, self.server.version))
 
     async def refuse(self, ask: Ask, code: int, message: str) -> None:
         """Answer an ask of the call with an error."""
@@ -90,10 +103,18 @@ class LegacyCall:
                 await self._change_session(request)
                 answer = await self._send(request)
         except GatewayError as error:
-            self._on_end(UpstreamBroke(error))
+            self._tell(UpstreamBroke(error))
         else:
             ended = UpstreamFailed(answer) if isinstance(answer, Failure) else UpstreamAnswered(answer.result)
-            self._on_end(ended)
+            self._tell(ended)
+
+    async def _run_over(self, request: ClientRequest) -> None:
+        try:
+            await self._change_session(request)
+        except GatewayError as error:
+            self._tell(UpstreamBroke(error))
+        else:
+            await self._run(request)
 
     async def _send(self, request: ClientRequest) -> Result | Failure:
         session = self.session
@@ -113,10 +134,11 @@ class LegacyCall:
 
     async def _change_session(self, request: ClientRequest) -> None:
         self.let_go(Release(reusable=False))
-        self.session = session = await self._place.pool.lease(request.caller())
+        self.session = session = await self._place.pool.lease(request.caller(), new=True)
         self._is_leased = True
         session.listener = self._heard_by
         session.served_calls += 1
+        self._tell(SessionChanged())
         early, session.early_asks = session.early_asks, []
         for ask in early:
             self._heard_by.hear_ask(ask)

@@ -1,10 +1,11 @@
-"""One client, waiting in one round: what it is to be sent, in order, ending with one reply. It knows no HTTP stream."""
+"""One client, waiting for what it is to be sent, in order, ending with one reply. It knows no HTTP stream."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.eras.notifications import RoundFilter
 from gateway.errors import CallLost, ClientFault, GatewayError, Overloaded, UpstreamFault
@@ -15,8 +16,7 @@ _MOST_WAITING: Final = 256
 """Notifications that a slow reader may be behind; beyond it the oldest are dropped, never the reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class RpcError:
+class RpcError(Struct, frozen=True):
     """A JSON-RPC error as it goes out."""
 
     code: int
@@ -24,15 +24,14 @@ class RpcError:
     data: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The last word of a round, whoever listens: the id is put in by the edge."""
 
     outcome: Outcome
     result: Mapping[str, Any] | None = None
     error: RpcError | None = None
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     reason: str | None = None
     detail: str | None = None
 
@@ -63,31 +62,18 @@ def _outcome(error: GatewayError) -> Outcome:
             return Outcome.INTERNAL
 
 
-class Listener:
-    """What one client of a round hears. The edge takes with `next`; the driver gives."""
+class Ear:
+    """One client that waits: what it is to be sent, in order, ending with one reply. The edge takes with `next`."""
 
-    __slots__ = ("_filter", "_leave", "_reply", "_waiter", "_waiting", "exchange_id", "round", "rung")
+    __slots__ = ("_leave", "_reply", "_waiter", "exchange_id", "round", "rung")
 
-    def __init__(self, heard: RoundFilter, *, rung: Rung) -> None:
+    def __init__(self, *, rung: Rung) -> None:
         self.rung = rung
         self.exchange_id: str | None = None
         self.round = 0
-        self._filter = heard
-        self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
         self._reply: Reply | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._leave: Callable[[Listener], None] | None = None
-
-    def joined(self, leave: "Callable[[Listener], None]") -> None:
-        """Someone drives the exchange and wants to know if this client leaves."""
-        self._leave = leave
-
-    def tell(self, notification: Notification) -> None:
-        """Pass on what the upstream said, if this client is to hear it."""
-        params = self._filter.admit(notification)
-        if params is not None and self._reply is None:
-            self._waiting.append(encode_notification(notification.method, params))
-            self._wake()
+        self._leave: Callable[[Any], None] | None = None
 
     def finish(self, reply: Reply) -> None:
         """The last word."""
@@ -102,7 +88,8 @@ class Listener:
 
     async def next(self, patience: float) -> bytes | Reply | None:
         """The next notification to write, or the reply, or None if neither came within `patience` seconds."""
-        if not self._waiting and self._reply is None:
+        told = self._take()
+        if told is None and self._reply is None:
             loop = asyncio.get_running_loop()
             self._waiter = waiter = loop.create_future()
             alarm = loop.call_later(patience, self._wake)
@@ -111,10 +98,38 @@ class Listener:
             finally:
                 alarm.cancel()
                 self._waiter = None
-        if self._waiting:
-            return self._waiting.popleft()
-        return self._reply
+            told = self._take()
+        return self._reply if told is None else told
+
+    def _take(self) -> bytes | None:
+        """The next notification, if there is one."""
+        raise NotImplementedError
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+class Listener(Ear):
+    """What one client of a round hears; the driver gives."""
+
+    __slots__ = ("_filter", "_waiting")
+
+    def __init__(self, heard: RoundFilter, *, rung: Rung) -> None:
+        super().__init__(rung=rung)
+        self._filter = heard
+        self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
+
+    def joined(self, leave: "Callable[[Listener], None]") -> None:
+        """Someone drives the exchange and wants to know if this client leaves."""
+        self._leave = leave
+
+    def tell(self, notification: Notification) -> None:
+        """Pass on what the upstream said, if this client is to hear it."""
+        params = self._filter.admit(notification)
+        if params is not None and self._reply is None:
+            self._waiting.append(encode_notification(notification.method, params))
+            self._wake()
+
+    def _take(self) -> bytes | None:
+        return self._waiting.popleft() if self._waiting else None

@@ -9,11 +9,9 @@ retry      the same with a ticket: the ladder finds the exchange again
 import asyncio
 from typing import Any, Final
 
-import aiohttp
-
 from gateway.eras.answers import parse_responses
 from gateway.eras.discovery import Introduction, discover_result
-from gateway.eras.notifications import RoundFilter
+from gateway.eras.notifications import TOOLS_CHANGED, RoundFilter
 from gateway.eras.policy import Undeclared, settle_without_client
 from gateway.eras.requests import to_legacy_params
 from gateway.eras.vocabulary import Ask, SendAnswer, SendRefusal
@@ -25,15 +23,18 @@ from gateway.relay.place import Ids, Place, RootsMemory, Shared, policy_of
 from gateway.relay.replies import completed, failed
 from gateway.relay.request import ANONYMOUS, ClientRequest
 from gateway.relay.tickets import TicketOffice
+from gateway.relay.tool_index import METHOD as TOOLS_LIST
+from gateway.relay.tool_index import ToolIndex
 from gateway.settings.model import Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
 from gateway.upstreams.background import Background
+from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.pool import Caller, Pool
 from gateway.upstreams.session import Session, open_session
-from gateway.upstreams.streamable_http import StreamableHttp
+from gateway.upstreams.transport import Channel, SessionGone
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Failure, decode, encode
+from gateway.wire.jsonrpc import Failure, Notification, Result, decode, encode
 from gateway.wire.versions import MODERN
 
 LISTING_METHODS: Final = frozenset(
@@ -59,7 +60,7 @@ class Relay:
         self._log = get_logger().bind(upstream=name)
         self._known: Introduction | None = None
         self._introduction: asyncio.Task[None] | None = None
-        self._http: aiohttp.ClientSession | None = None
+        self._dialer = Dialer(name, settings, version=shared.version, max_event_bytes=shared.max_event_bytes)
         self._background = Background()
         self._place = Place(
             name=name,
@@ -75,16 +76,12 @@ class Relay:
             metrics=shared.metrics,
             ledger=Ledger(settings.holds.max),
         )
+        self.tools = ToolIndex(self.fetch, self._background, seconds=settings.call_timeout)
+        """What calls of tools are held against before they go anywhere."""
 
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
-        self._http = aiohttp.ClientSession(
-            # Held streams occupy connections for minutes. Our own limits decide how many, not the library's.
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=4.0),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._settings.connect_timeout),
-            cookie_jar=aiohttp.DummyCookieJar(),  # one caller's cookies are nobody else's
-            headers={"User-Agent": f"holdfast/{self._shared.version}"},
-        )
+        await self._dialer.start()
         self._place.pool.start()
         self._introduce(_NOBODY)
 
@@ -96,8 +93,7 @@ class Relay:
         await self._place.background.settle(_STOP_SECONDS)
         await self._place.pool.close()
         await self._place.background.close()
-        if self._http is not None:
-            await self._http.close()
+        await self._dialer.close()
 
     # --- the modern surface ----------------------------------------------------------
 
@@ -118,29 +114,17 @@ class Relay:
 
     async def fetch(self, request: ClientRequest) -> Reply:
         """One request with one answer. A client that leaves cancels it."""
-        place = self._place
-        session = await place.pool.lease(request.caller())
-        request_id = place.ids.next()
-        if request.method not in LISTING_METHODS:
-            session.served_calls += 1
-        is_clean = False
         try:
-            params = to_legacy_params(
-                request.method, request.params, version=session.server.version, progress_token=None
-            )
-            async with asyncio.timeout(self._settings.call_timeout):
-                answer = await session.call(request_id, request.method, params)
-            is_clean = True
-        except TimeoutError:
-            raise UpstreamTimedOut(request.method) from None
-        finally:
-            if not is_clean and not session.is_dead:
-                cancelled = {"requestId": request_id, "reason": "Nobody waits for it any more"}
-                place.background.start(session.notify("notifications/cancelled", cancelled), "cancelled")
-            place.pool.release(session, reusable=is_clean)
+            answer, server = await self._ask_upstream(request)
+        except SessionGone:
+            # The server does not know the session, so it did not run the request: once more, on a new one.
+            answer, server = await self._ask_upstream(request, new_session=True)
         if isinstance(answer, Failure):
             return failed(answer, request)
-        return completed(answer.result, request, session.server, self._settings.caching)
+        reply = completed(answer.result, request, server, self._settings.caching)
+        if request.method == TOOLS_LIST and reply.result is not None:
+            self.tools.note(request, reply.result)
+        return reply
 
     async def call(self, request: ClientRequest) -> Listener:
         """The first round of an exchange."""
@@ -168,23 +152,48 @@ class Relay:
 
     # --- sessions ---------------------------------------------------------------------
 
+    async def _ask_upstream(
+        self, request: ClientRequest, *, new_session: bool = False
+    ) -> tuple[Result | Failure, Introduction]:
+        place = self._place
+        session = await place.pool.lease(request.caller(), new=new_session)
+        request_id = place.ids.next()
+        if request.method not in LISTING_METHODS:
+            session.served_calls += 1
+        is_clean = False
+        try:
+            params = to_legacy_params(
+                request.method, request.params, version=session.server.version, progress_token=None
+            )
+            async with asyncio.timeout(self._settings.call_timeout):
+                answer = await session.call(request_id, request.method, params)
+            is_clean = True
+        except TimeoutError:
+            raise UpstreamTimedOut(request.method) from None
+        finally:
+            if not is_clean and not session.is_dead:
+                cancelled = {"requestId": request_id, "reason": "Nobody waits for it any more"}
+                place.background.start(session.notify("notifications/cancelled", cancelled), "cancelled")
+            place.pool.release(session, reusable=is_clean)
+        return answer, session.server
+
     async def _open_for(self, caller: Caller) -> Session:
-        if self._http is None:
-            raise AssertionError("not started")
-        headers = {} if caller.authorization is None else {"Authorization": caller.authorization}
-        channel = StreamableHttp(
-            self._http, self._settings.url, headers=headers, max_event_bytes=self._shared.max_event_bytes
-        )
+        answered = asyncio.Event()
+
+        async def greet(channel: Channel) -> Session:
+            return await open_session(
+                channel,
+                request_id=self._place.ids.next(),
+                client_info=decode(caller.client_info.encode()),
+                capabilities=decode(caller.capabilities.encode()),
+                on_early_ask=lambda session, ask: self._hear_early(session, ask, caller, answered),
+                on_end=self._place.pool.forget,
+                on_change=self._hear_change,
+            )
+
         try:
             async with asyncio.timeout(self._settings.call_timeout):
-                session = await open_session(
-                    channel,
-                    request_id=self._place.ids.next(),
-                    client_info=decode(caller.client_info.encode()),
-                    capabilities=decode(caller.capabilities.encode()),
-                    on_early_ask=lambda session, ask: self._hear_early(session, ask, caller),
-                    on_end=self._place.pool.forget,
-                )
+                session = await self._dialer.dial(caller, greet)
         except TimeoutError:
             self._metrics.handshake(self.name, HandshakeOutcome.TIMED_OUT)
             raise UpstreamTimedOut("initialize") from None
@@ -194,14 +203,25 @@ class Relay:
             raise
         self._metrics.handshake(self.name, HandshakeOutcome.OK)
         self._known = session.server
+        if answered.is_set():
+            await self._let_settle(session)
         return session
 
-    def _hear_early(self, session: Session, ask: Ask, caller: Caller) -> None:
+    async def _let_settle(self, session: Session) -> None:
+        """The server asked at `initialized` and was told: that may decide what the first call can do."""
+        try:
+            await asyncio.sleep(self._settings.settle)
+        except BaseException:
+            await session.close()
+            raise
+
+    def _hear_early(self, session: Session, ask: Ask, caller: Caller, answered: asyncio.Event) -> None:
         """An ask outside any exchange: answered by policy, or kept for the next exchange of this session."""
         declared: dict[str, Any] = decode(caller.capabilities.encode())
         known_roots = self._place.roots.recall(caller.principal)
         match settle_without_client(ask, self._place.policy, declared, known_roots):
             case SendAnswer(Ask(id=ask_id), result) if ask_id is not None:
+                answered.set()
                 self._place.background.start(session.answer(ask_id, result), "early-answer")
             case (SendRefusal(Ask(id=ask_id), code, message)) | Undeclared(
                 SendRefusal(Ask(id=ask_id), code, message)
@@ -209,6 +229,11 @@ class Relay:
                 self._place.background.start(session.refuse(ask_id, code, message), "early-refusal")
             case _:
                 session.early_asks.append(ask)
+
+    def _hear_change(self, _session: Session, notification: Notification) -> None:
+        """The server is not what it was; whichever session said so, it is true for all."""
+        if notification.method == TOOLS_CHANGED:
+            self.tools.forget()
 
     def _introduce(self, caller: Caller) -> None:
         """Have the server introduce itself, once at a time, so that discovery has something to tell."""

@@ -5,9 +5,10 @@ from typing import Any
 
 from gateway.eras.discovery import Introduction
 from gateway.eras.failures import to_modern_failure
+from gateway.eras.local_refusals import unmet_by_result, unmet_by_words
 from gateway.eras.results import to_modern_result
-from gateway.eras.vocabulary import Abort, Complete, CompleteFailure, Ending
-from gateway.errors import GatewayError
+from gateway.eras.vocabulary import ASKING_METHODS, Abort, Complete, CompleteFailure, Ending
+from gateway.errors import CapabilityMissing, GatewayError
 from gateway.relay.listener import Reply, RpcError
 from gateway.relay.request import ClientRequest
 from gateway.settings.model import Caching
@@ -29,6 +30,10 @@ def ending_reply(ending: Ending, request: ClientRequest, server: Introduction, c
 
 def completed(result: Raw, request: ClientRequest, server: Introduction, caching: Caching) -> Reply:
     """The upstream's result; one that is none becomes an error."""
+    if request.method == "tools/call":
+        unmet = unmet_by_result(result, request.capabilities)
+        if unmet is not None:
+            return Reply.of(CapabilityMissing(unmet, "the server did not ask"))
     try:
         modern = to_modern_result(
             request.method,
@@ -45,6 +50,11 @@ def completed(result: Raw, request: ClientRequest, server: Introduction, caching
 
 def failed(failure: Failure, request: ClientRequest) -> Reply:
     """The upstream's own error."""
+    unmet = (
+        unmet_by_words(failure.message, request.capabilities) if request.method in ASKING_METHODS else None
+    )
+    if unmet is not None:
+        return Reply.of(CapabilityMissing(unmet, "the server did not ask"))
     modern = to_modern_failure(failure, method=request.method, params=request.params)
     return Reply(
         Outcome.ERROR,

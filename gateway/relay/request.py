@@ -1,9 +1,11 @@
 """What a client asked for and as whom, free of HTTP: the words between the edge and the relay."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.eras.capabilities import normalise
 from gateway.upstreams.pool import Caller
@@ -26,8 +28,7 @@ class Principal:
     """The credential to send upstream, if this upstream is to get it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientRequest:
+class ClientRequest(Struct, frozen=True):
     """One request of a modern client: everything that is known about it, and nothing from an earlier one."""
 
     id: Id
@@ -40,6 +41,8 @@ class ClientRequest:
     client_info: Mapping[str, Any] | None = None
     log_level: str | None = None
     progress_token: Id | None = None
+    param_headers: Mapping[str, Sequence[str]] = {}
+    """The `Mcp-Param-*` lines of a `tools/call`, by what follows the prefix, in lower case."""
 
     def arguments_digest(self) -> str:
         """What a ticket is bound to: it is good for the call it was given for and no other."""

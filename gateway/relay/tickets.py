@@ -1,11 +1,10 @@
 """Tickets for held exchanges: what goes into the sealed `requestState`, and when one is good. It knows no HTTP."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.eras.asks import fingerprint
 from gateway.eras.exchange import Exchange
 from gateway.relay.request import ClientRequest
 from gateway.sealing.box import Box, ClaimsTooLarge, Expected
@@ -13,13 +12,13 @@ from gateway.sealing.claims import Claims, JournalEntry, PendingAsk
 from gateway.wire.jsonrpc import Raw, encode
 
 
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
+class Whereabouts(Struct, frozen=True):
     """Where the legacy call is to be found, for a replica that has to find it again."""
 
     session_id: str | None
     request_id: str | None
     last_event_id: str | None
+    version: str
 
 
 class TicketOffice:
@@ -50,8 +49,10 @@ class TicketOffice:
             session_id=where.session_id,
             request_id=where.request_id,
             last_event_id=where.last_event_id,
+            version=where.version,
+            runs=exchange.runs,
             pending=tuple(
-                PendingAsk(key, ask.id, ask.kind.value, fingerprint(ask))
+                PendingAsk(key, ask.id, ask.kind.value, ask.method, Raw(encode(ask.params)))
                 for key, ask in exchange.open_asks.items()
                 if ask.id is not None
             ),
@@ -83,4 +84,4 @@ class TicketOffice:
 
 
 def _without_journal(claims: Claims) -> Claims:
-    return replace(claims, journal=(), pending=())
+    return replace(claims, journal=(), pending=(), is_whole=False)

@@ -42,8 +42,12 @@ class PendingAsk(msgspec.Struct, frozen=True):
     id: Id
     """The legacy server's request id, with its JSON type."""
     kind: str
-    digest: str
-    """What was asked, so that a replayed call's ask is known to be the same."""
+    method: str
+    params: Raw
+    """What was asked: whoever finds the call again must be able to ask it once more, and to judge the answer."""
+
+    def __repr__(self) -> str:
+        return f"PendingAsk(key={self.key!r}, kind={self.kind!r})"
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
@@ -83,6 +87,12 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     last_event_id: str | None = None
     pending: tuple[PendingAsk, ...] = ()
     journal: tuple[JournalEntry, ...] = ()
+    version: str = ""
+    """The legacy revision that the session speaks."""
+    runs: int = 1
+    """How often the call has been started for this exchange."""
+    is_whole: bool = True
+    """False: what was asked and answered was too long to travel, so only the owner can go on."""
 
     def __repr__(self) -> str:
         # The session id opens the legacy session: it stays out of tracebacks and logs, as the answers do.
@@ -109,10 +119,13 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=1):
     session_id: str | None
     request_id: str | None
     last_event_id: str | None
-    pending: tuple[tuple[str, _PackedId, str, str], ...]
+    pending: tuple[tuple[str, _PackedId, str, str, bytes], ...]
     journal: bytes
     unfolded_bytes: int
     """Length of the journal before it was deflated; 0 if it was not."""
+    version: str = ""
+    runs: int = 1
+    is_whole: bool = True
 
     def __repr__(self) -> str:
         return f"Packed(exchange={self.exchange!r})"
@@ -138,9 +151,15 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=1):
             request_id=self.request_id,
             last_event_id=self.last_event_id,
             pending=tuple(
-                [PendingAsk(key, _unpack_id(id_), kind, digest) for key, id_, kind, digest in self.pending]
+                [
+                    PendingAsk(key, _unpack_id(id_), kind, method, Raw(params))
+                    for key, id_, kind, method, params in self.pending
+                ]
             ),
             journal=_unfold(self.journal, self.unfolded_bytes),
+            version=self.version,
+            runs=self.runs,
+            is_whole=self.is_whole,
         )
 
 
@@ -167,9 +186,17 @@ def encode(claims: Claims) -> bytes:
             session_id=claims.session_id,
             request_id=claims.request_id,
             last_event_id=claims.last_event_id,
-            pending=tuple([(ask.key, _pack_id(ask.id), ask.kind, ask.digest) for ask in claims.pending]),
+            pending=tuple(
+                [
+                    (ask.key, _pack_id(ask.id), ask.kind, ask.method, bytes(ask.params))
+                    for ask in claims.pending
+                ]
+            ),
             journal=journal,
             unfolded_bytes=unfolded_bytes,
+            version=claims.version,
+            runs=claims.runs,
+            is_whole=claims.is_whole,
         )
     )
 

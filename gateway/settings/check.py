@@ -3,13 +3,19 @@
 from collections.abc import Iterator
 
 from gateway.settings.keys import KeysFileUnusable, decode_key, read_keys_file
-from gateway.settings.model import Settings, Upstream
+from gateway.settings.model import Keeping, Settings, Upstream
 from gateway.settings.problems import KeyPath, Problem, show
 
 
 def check(settings: Settings) -> list[Problem]:
     """Return everything that is wrong between settings."""
-    return [*_listeners(settings), *_keys(settings), *_paths(settings), *_upstreams(settings)]
+    return [
+        *_listeners(settings),
+        *_keys(settings),
+        *_store(settings),
+        *_paths(settings),
+        *_upstreams(settings),
+    ]
 
 
 def _listeners(settings: Settings) -> Iterator[Problem]:
@@ -33,6 +39,11 @@ def _keys(settings: Settings) -> Iterator[Problem]:
                 yield Problem("sealing.keys_file", "has a key twice, or one that is in keys too")
 
 
+def _store(settings: Settings) -> Iterator[Problem]:
+    if settings.store.is_shared and not settings.sealing.keys and settings.sealing.keys_file is None:
+        yield Problem("sealing.keys", "is required with a store that replicas share: each would make its own")
+
+
 def _paths(settings: Settings) -> Iterator[Problem]:
     taken: dict[str, str] = {}
     for name in settings.upstreams:
@@ -48,6 +59,7 @@ def _upstreams(settings: Settings) -> Iterator[Problem]:
 
 
 def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
+    yield from _way_to(name, upstream)
     asks = upstream.asks
     if asks.roots == "static" and "static_roots" not in asks.model_fields_set:
         yield Problem(_at(name, "asks", "static_roots"), "is required with roots: static; [] means no roots")
@@ -57,12 +69,44 @@ def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
         yield Problem(_at(name, "sessions", "warm"), "is more than sessions.max")
     if upstream.settle >= upstream.call_timeout:
         yield Problem(_at(name, "settle"), "should be shorter than call_timeout")
-    if upstream.caching.scope == "public" and upstream.auth.mode != "none":
-        # A shared cache would hand one caller's lists to another.
-        yield Problem(_at(name, "caching", "scope"), f"cannot be public with auth.mode: {upstream.auth.mode}")
+    if upstream.auth.mode != "none":
+        yield from _shared(name, upstream)
     for tool, names in upstream.input_keys.items():
         if len(set(names)) < len(names) or "" in names:
             yield Problem(_at(name, "input_keys", tool), "should be names that differ, none of them empty")
+
+
+def _way_to(name: str, upstream: Upstream) -> Iterator[Problem]:
+    """Either a URL or a command, and nothing that belongs to the other."""
+    if upstream.command:
+        if upstream.url is not None:
+            yield Problem(_at(name, "command"), "cannot stand beside url: a server listens, or it is started")
+        if upstream.transport not in ("auto", "stdio"):
+            yield Problem(_at(name, "transport"), "can only be stdio with command")
+        if upstream.auth.mode == "passthrough":
+            # Nobody would check the credentials: every caller with any token at all would be let in.
+            yield Problem(_at(name, "auth", "mode"), "cannot be passthrough with command: it gets no headers")
+        return
+    if upstream.url is None:
+        yield Problem(_at(name, "url"), "is required, unless there is a command")
+    if upstream.transport == "stdio":
+        yield Problem(_at(name, "transport"), "can be stdio only with command")
+    for key in ("env", "cwd"):
+        if getattr(upstream, key):
+            yield Problem(_at(name, key), "has a meaning only with command")
+
+
+def _shared(name: str, upstream: Upstream) -> Iterator[Problem]:
+    """Where callers are told apart, nothing of one may be given to another."""
+    public: list[tuple[str, ...]] = [("caching", "scope")] if upstream.caching.scope == "public" else []
+    for kind in type(upstream.caching).model_fields:
+        own = getattr(upstream.caching, kind)
+        if isinstance(own, Keeping) and own.scope == "public":
+            public.append(("caching", kind, "scope"))
+    if upstream.cache.lists == "public":
+        public.append(("cache", "lists"))
+    for path in public:
+        yield Problem(_at(name, *path), f"cannot be public with auth.mode: {upstream.auth.mode}")
 
 
 def _at(upstream: str, *keys: str) -> str:

@@ -3,8 +3,9 @@
 The environment is given as a mapping; this module never reads the process's own.
 
 `HOLDFAST_UPSTREAMS__CRM__URL` is `upstreams.crm.url`: `__` goes one level down,
-names are matched without regard to case, `-` is written `_`. A list is written
-`a,b` or `[a, b]`, a mapping `{a: b}`, nothing is the empty text.
+names are matched without regard to case, `-` is written `_`; what stands under
+`env` and is not in the file is taken in capitals. A list is written `a,b` or
+`[a, b]`, a mapping `{a: b}`, nothing is the empty text.
 """
 
 import re
@@ -135,8 +136,14 @@ def _key(part: str, kind: _Kind, path: KeyPath, place: Value) -> tuple[str, _Kin
     for key in place if isinstance(place, dict) else ():
         if key.lower().replace("-", "_") == part:
             return key, inner
-    # Names of upstreams have no `_`, so there it can only stand for `-`.
-    return (part.replace("_", "-") if path == ("upstreams",) else part), inner
+    # Names of upstreams have no `_`, so there it can only stand for `-`; variables are written in capitals.
+    match path:
+        case ("upstreams",):
+            return part.replace("_", "-"), inner
+        case ("upstreams", _, "env"):
+            return part.upper(), inner
+        case _:
+            return part, inner
 
 
 def _unknown(part: str, kind: _Kind, path: KeyPath) -> str:

@@ -110,7 +110,7 @@ def _finish(
                 place[part] = {}
             place = place[part]
         place[last] = value
-    _anchor_keys_file(data, folder)
+    _anchor(data, folder)
 
     problems = list(environment.problems)
     try:
@@ -122,17 +122,23 @@ def _finish(
         settings = _with_faults_removed(data, errors)
     if settings is not None:
         known = {problem.path for problem in problems}
-        problems += [problem for problem in check(settings) if problem.path not in known]
+        found = [problem for problem in check(settings) if problem.path not in known]
+        problems += [_with_source(problem, environment) for problem in found]
     if problems or settings is None:
         raise ConfigInvalid(problems)
     return settings
 
 
-def _anchor_keys_file(data: dict[str, Value], folder: Path | None) -> None:
+def _anchor(data: dict[str, Value], folder: Path | None) -> None:
     # Relative to the file that names it, so that it does not matter where the process was started.
-    sealing = data.get("sealing")
-    if folder is not None and isinstance(sealing, dict) and isinstance(sealing.get("keys_file"), str):
-        sealing["keys_file"] = str(folder / sealing["keys_file"])
+    if folder is None:
+        return
+    upstreams = data.get("upstreams")
+    named = [(data.get("sealing"), "keys_file")]
+    named += [(upstream, "cwd") for upstream in (upstreams.values() if isinstance(upstreams, dict) else ())]
+    for section, key in named:
+        if isinstance(section, dict) and isinstance(section.get(key), str):
+            section[key] = str(folder / section[key])
 
 
 def _translate(errors: Sequence[Any], environment: Environment) -> list[Problem]:
@@ -149,6 +155,14 @@ def _translate(errors: Sequence[Any], environment: Environment) -> list[Problem]
         source = next(sources, None)
         problems.append(Problem(show(path), f"{message} (set by {source})" if source else message))
     return problems
+
+
+def _with_source(problem: Problem, environment: Environment) -> Problem:
+    sources = {show(path): name for path, name in environment.sources.items()}
+    within = [path for path in sources if f"{problem.path}.".startswith((f"{path}.", f"{path}["))]
+    if not within:
+        return problem
+    return Problem(problem.path, f"{problem.message} (set by {sources[max(within, key=len)]})")
 
 
 def _path(error: Any) -> KeyPath:

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from gateway.settings.keys import decode_key
+from gateway.settings.store_url import MEMORY, STORE_PATTERN, StoreUrl, check_store_url
 from gateway.settings.units import (
     ADDRESS_PATTERN,
     DURATION_PATTERN,
@@ -39,6 +40,13 @@ _T = TypeVar("_T")
 def _more_than_nothing(seconds: float) -> float:
     if seconds <= 0:
         raise ValueError("should be longer than nothing")
+    return seconds
+
+
+def _a_beat(seconds: float) -> float:
+    # Shorter, and a busy moment looks like death; longer, and clients wait for the dead.
+    if not 0.1 <= seconds <= 30:
+        raise ValueError("should be between 100ms and 30s")
     return seconds
 
 
@@ -77,6 +85,12 @@ def _origin(value: str) -> str:
 def _host(value: str) -> str:
     if not _HOST.fullmatch(value):
         raise ValueError("should be a host name, with or without :port, or *")
+    return value
+
+
+def _variable_name(value: str) -> str:
+    if not value or "=" in value or "\0" in value:
+        raise ValueError("should be the name of an environment variable")
     return value
 
 
@@ -123,7 +137,13 @@ ListenAddress: TypeAlias = Annotated[
 HttpUrl: TypeAlias = Annotated[
     str, PlainValidator(parse_http_url), WithJsonSchema({"type": "string", "format": "uri"})
 ]
+StoreAddress: TypeAlias = Annotated[
+    StoreUrl,
+    AfterValidator(check_store_url),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": STORE_PATTERN}, REFERENCE_SCHEMA]}),
+]
 Name: TypeAlias = Annotated[str, Field(pattern=NAME_PATTERN)]
+VariableName: TypeAlias = Annotated[str, AfterValidator(_variable_name)]
 Listed: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_absent_is_empty)]
 
 
@@ -212,20 +232,86 @@ class Auth(Section):
     """`passthrough` sends the client's Authorization header upstream and keeps callers apart by it."""
 
 
+class Keeping(Section):
+    """The same for results of one kind; what is not set here is as for all."""
+
+    ttl: Duration | None = None
+    """How long a client may keep a result of this kind."""
+    scope: Literal["private", "public"] | None = None
+    """For whom."""
+
+
 class Caching(Section):
-    """What clients are told about keeping lists and reads."""
+    """What clients are told about keeping lists and reads (`ttlMs`, `cacheScope`)."""
 
     ttl: Duration = 0.0
     """How long a client may keep a result; 0: not at all."""
     scope: Literal["private", "public"] = "private"
     """`public` lets shared caches give one caller's result to another."""
+    discover: Keeping = Keeping()
+    tools: Keeping = Keeping()
+    prompts: Keeping = Keeping()
+    resources: Keeping = Keeping()
+    templates: Keeping = Keeping()
+    reads: Keeping = Keeping()
+
+    def hints(self, method: str) -> tuple[int, Literal["private", "public"]]:
+        """Milliseconds and scope for the results of a method, the same for all of its pages."""
+        own: Keeping = getattr(self, _KINDS[method]) if method in _KINDS else Keeping()
+        return round((self.ttl if own.ttl is None else own.ttl) * 1000), own.scope or self.scope
+
+
+_KINDS: Final = {
+    "server/discover": "discover",
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+    "resources/read": "reads",
+}
+
+
+class Cache(Section):
+    """Lists that the gateway keeps itself. A server that says that a list has changed is asked again at once."""
+
+    lists: Literal["none", "private", "public"] = "none"
+    """`private` keeps one copy per caller, `public` one for all callers."""
+    ttl: PositiveDuration = 60.0
+    """How long a list is kept. Changes are heard on open sessions, so no longer than `sessions.idle` is best."""
+    size: Size = 16 * 1024**2
+    """Memory for the lists of this upstream; those that were not asked for longest go first."""
+
+
+class Subscriptions(Section):
+    """Clients that listen for changes (`subscriptions/listen`)."""
+
+    max: PositiveCount = 1000
+    """Streams at once; past it more are refused with 503."""
+    per_principal: PositiveCount = 100
+    """Of these, streams of one authenticated caller."""
+    resources: PositiveCount = 256
+    """Resources that one stream may name."""
+    idle: Duration = 30.0
+    """How long the session on which the server is heard stays open after the last listener has left."""
+    lifetime: Duration = 0.0
+    """A stream is ended, properly, after this time; clients that still want it open another. 0: never."""
 
 
 class Upstream(Section):
-    """One legacy server."""
+    """One legacy server: `url` for one that listens, `command` for one that is started per session (stdio)."""
 
-    url: HttpUrl
-    """Its Streamable HTTP endpoint."""
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["command"]}]})
+
+    url: HttpUrl | None = None
+    """Its endpoint: Streamable HTTP, or the GET stream of HTTP+SSE."""
+    command: Listed[Annotated[str, Field(min_length=1)]] = ()
+    """The program and its arguments, instead of `url`. No shell reads it."""
+    env: Annotated[dict[VariableName, SecretStr], BeforeValidator(_absent_is_no_names)] = {}
+    """Environment variables of the command, beside the few that it inherits (PATH, HOME, LANG and the like)."""
+    cwd: Path | None = None
+    """Where the command runs; relative to the configuration file."""
+    transport: Literal["auto", "streamable-http", "sse", "stdio"] = "auto"
+    """`auto` is `stdio` for a command; for a URL it finds out by itself, and again when that stops being true."""
     path: Annotated[str, AfterValidator(_endpoint_path)] | None = None
     """Where clients find it here. Default: /<name>/mcp, or /mcp when it is the only upstream."""
     sessions: Sessions = Sessions()
@@ -243,6 +329,8 @@ class Upstream(Section):
     """The `_meta` member by which a server itself may name a question."""
     auth: Auth = Auth()
     caching: Caching = Caching()
+    cache: Cache = Cache()
+    subscriptions: Subscriptions = Subscriptions()
 
 
 class Limits(Section):
@@ -279,6 +367,10 @@ class Settings(Section):
     sealing: Sealing = Sealing()
     upstreams: dict[Name, Upstream] = Field(min_length=1, json_schema_extra={"additionalProperties": False})
     """The legacy servers, by name: lower-case letters, digits and `-`."""
+    store: StoreAddress = StoreUrl(MEMORY)
+    """Where replicas find each other's calls: memory:// for one process, redis://HOST:PORT/DB for several."""
+    replica_heartbeat: Annotated[PositiveDuration, AfterValidator(_a_beat)] = 1.0
+    """How often a replica tells the others that it lives; after three beats missed it counts as dead."""
     limits: Limits = Limits()
     log: Log = Log()
     drain: Duration = 25.0

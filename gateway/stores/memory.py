@@ -4,18 +4,22 @@ Several gateways in one process (tests) can share one object and then behave as 
 """
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 
-from gateway.stores.protocol import Owner
+from gateway.stores.protocol import MOST_LETTERS, InboxFull, Owner
 
 
 class MemoryStore:
     """A directory in a dictionary. `now` is any clock that only goes forward."""
 
-    def __init__(self, now: Callable[[], float], *, is_shared: bool = False) -> None:
+    def __init__(
+        self, now: Callable[[], float], *, is_shared: bool = False, most_letters: int = MOST_LETTERS
+    ) -> None:
         self.is_shared = is_shared
         self._now = now
+        self._most_letters = most_letters
         self._hearts: dict[str, float] = {}
         self._owners: dict[str, tuple[Owner, float]] = {}
         self._inboxes: defaultdict[str, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
@@ -29,6 +33,10 @@ class MemoryStore:
     def is_available(self) -> bool:
         """Always."""
         return True
+
+    def steady_seconds(self) -> float:
+        """For ever."""
+        return math.inf
 
     async def beat(self, replica: str, seconds: float) -> None:
         """Note the time until which the replica counts as alive."""
@@ -70,7 +78,10 @@ class MemoryStore:
 
     async def post(self, replica: str, letter: bytes) -> None:
         """Into its queue."""
-        self._inboxes[replica].put_nowait(letter)
+        queue = self._inboxes[replica]
+        if queue.qsize() >= self._most_letters:
+            raise InboxFull(replica)
+        queue.put_nowait(letter)
 
     async def inbox(self, replica: str) -> AsyncIterator[bytes]:
         """Out of its queue."""

@@ -6,11 +6,21 @@ in the clear: what replicas write to each other is sealed before it gets here.
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+MOST_LETTERS: Final = 4096
+"""How many letters may lie in one inbox unread."""
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be reached now. Exchanges of this process go on without it."""
+    """The store cannot be reached now. Exchanges of this process go on without it.
+
+    What was asked of it may have been done all the same: only the answer is missing.
+    """
+
+
+class InboxFull(StoreUnavailable):
+    """The replica does not read its letters: it is frozen, or as good as dead. The store itself is fine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,12 @@ class Store(Protocol):
 
     def is_available(self) -> bool:
         """Did the last operation reach the store? For readiness and metrics."""
+
+    def steady_seconds(self) -> float:
+        """How long nothing that was written here can have been lost; 0 while the store cannot be reached.
+
+        A heart that is missing proves nothing, and a letter may be gone, until this is longer ago than either.
+        """
 
     # --- who is alive ------------------------------------------------------------
 
@@ -70,7 +86,11 @@ class Store(Protocol):
     # --- letters from replica to replica -----------------------------------------
 
     async def post(self, replica: str, letter: bytes) -> None:
-        """Put a letter into a replica's inbox: point to point, in order."""
+        """Put a letter into a replica's inbox: point to point, in order.
+
+        Raises:
+            InboxFull: too many letters lie there unread.
+        """
 
     def inbox(self, replica: str) -> AsyncIterator[bytes]:
         """The letters to this replica, as they come, without end. Survives an outage of the store."""

@@ -9,26 +9,15 @@ import os
 import sys
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
-from typing import (
-    Any,
-    Final,
-    Literal,
-    NotRequired,
-    Protocol,
-    Required,
-    TextIO,
-    TypeAlias,
-    TypedDict,
-    Unpack,
-    cast,
-)
+from typing import Any, Final, Literal, Protocol, TextIO, TypeAlias, cast
 
 import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from gateway.telemetry.names import LogEvent, Outcome, Rung
-from gateway.telemetry.redact import redact
+from gateway.telemetry.redact import redact, scrub
+from gateway.telemetry.sink import Sink
 
 Log: TypeAlias = FilteringBoundLogger
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -41,30 +30,35 @@ _LEVELS: Final[dict[str, int]] = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_NAMES: Final = {level: name for name, level in _LEVELS.items()}
 
 
-class RoundFields(TypedDict, total=False):
-    """What is known about a round when it ends; `None` is left out of the line."""
+class _RoundLine(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """A round as it is written; what is None is left out."""
 
-    upstream: Required[str | None]
-    method: Required[str | None]
-    status: Required[int]
-    outcome: Required[Outcome]
-    duration_ms: Required[float]
-    exchange: NotRequired[str | None]
-    round: NotRequired[int | None]
-    target: NotRequired[str | None]
-    era: NotRequired[str | None]
-    rung: NotRequired[Rung | None]
-    upstream_ms: NotRequired[float | None]
-    reason: NotRequired[str | None]
-    """`GatewayError.reason`: the word, also a metric label."""
-    detail: NotRequired[str | None]
-    """`str(error)`: the true cause, for the log only."""
-    error_id: NotRequired[str | None]
-    asks: NotRequired[int | None]
+    ts: datetime
+    level: str
+    event: LogEvent
+    upstream: str | None = None
+    method: str | None = None
+    target: str | None = None
+    status: int
+    outcome: Outcome
+    reason: str | None = None
+    detail: str | None = None
+    duration_ms: float
+    upstream_ms: float | None = None
+    era: str | None = None
+    exchange: str | None = None
+    round: int | None = None
+    rung: Rung | None = None
+    asks: int | None = None
+    error_id: str | None = None
 
 
+_ROUND_MEMBERS: Final = [
+    name for name in _RoundLine.__struct_fields__ if name not in {"ts", "level", "event"}
+]
 _ROUND_LEVELS: Final[dict[Outcome, int]] = {
     Outcome.UPSTREAM_FAILED: logging.WARNING,
     Outcome.LOST: logging.WARNING,
@@ -78,14 +72,63 @@ def get_logger() -> Log:
     return cast("Log", structlog.get_logger())
 
 
-def round_finished(log: Log, **fields: Unpack[RoundFields]) -> None:
-    """The one line of a round."""
-    line = {name: value for name, value in fields.items() if value is not None}
-    line["duration_ms"] = round(fields["duration_ms"], 3)
-    upstream_ms = fields.get("upstream_ms")
-    if upstream_ms is not None:
-        line["upstream_ms"] = round(upstream_ms, 3)
-    log.log(_ROUND_LEVELS.get(fields["outcome"], logging.INFO), LogEvent.ROUND, **line)
+def round_finished(  # noqa: PLR0913 - a line has many members
+    *,
+    upstream: str | None,
+    method: str | None,
+    status: int,
+    outcome: Outcome,
+    duration_ms: float,
+    target: str | None = None,
+    era: str | None = None,
+    exchange: str | None = None,
+    round: int | None = None,  # noqa: A002 - the line's own word
+    rung: Rung | None = None,
+    upstream_ms: float | None = None,
+    reason: str | None = None,
+    detail: str | None = None,
+    error_id: str | None = None,
+    asks: int | None = None,
+) -> None:
+    """The one line of a round.
+
+    It does not take the way of other lines, for there is one with every call: its
+    members are known, only two of them can hold a stranger's words, and it may
+    wait a moment to be written together with others. `reason` is `GatewayError.reason`,
+    the word that is also a metric label; `detail` is `str(error)`, the true cause.
+    """
+    level = _ROUND_LEVELS.get(outcome, logging.INFO)
+    line = _RoundLine(
+        ts=datetime.now(UTC),
+        level=_NAMES[level],
+        event=LogEvent.ROUND,
+        upstream=upstream,
+        method=method,
+        target=None if target is None else scrub(target),
+        status=status,
+        outcome=outcome,
+        reason=reason,
+        detail=None if detail is None else scrub(detail),
+        duration_ms=_thousandths(duration_ms),
+        upstream_ms=None if upstream_ms is None else _thousandths(upstream_ms),
+        era=era,
+        exchange=exchange,
+        round=round,
+        rung=rung,
+        asks=asks,
+        error_id=error_id,
+    )
+    if not _processors or _processors[-1] is not _render_json:
+        # For a terminal, or captured by a test.
+        members = msgspec.structs.asdict(line)
+        shown = {name: members[name] for name in _ROUND_MEMBERS if members[name] is not None}
+        get_logger().log(level, LogEvent.ROUND, **shown)
+    elif level >= _threshold[0]:
+        (_sink.write_soon if level == logging.INFO else _sink.write)(_round_json(line))
+
+
+def _thousandths(number: float) -> float:
+    return round(number, 3)
 
 
 # --- from an event to bytes ---------------------------------------------------------------------------------
@@ -106,6 +149,13 @@ def _render_json(_logger: object, method: str, line: _Line) -> bytes:
     except UnicodeEncodeError:
         # aiohttp hands undecodable header bytes on as lone surrogates.
         return _encode({name: _printable(value) for name, value in ordered.items()})
+
+
+def _round_json(line: _RoundLine) -> bytes:
+    try:
+        return _encode(line)
+    except UnicodeEncodeError:
+        return _encode(_printable(msgspec.to_builtins(line)))
 
 
 def _printable(value: object) -> object:
@@ -176,39 +226,10 @@ def _name_exception(_logger: object, _method: str, line: _Line) -> _Line:
 
 # --- where lines go -----------------------------------------------------------------------------------------
 
-
-class _Sink:
-    """Writes each line at once. A log that cannot be written must not fail the round that it tells about.
-
-    There is one, shared by all loggers, so that a change of stream reaches also
-    those that were made before.
-    """
-
-    def __init__(self) -> None:
-        self._text: TextIO = sys.stdout
-        self._binary: Any = None
-
-    def turn_to(self, stream: TextIO) -> None:
-        self._text = stream
-        self._binary = getattr(stream, "buffer", None)
-
-    def write(self, line: bytes) -> None:
-        try:
-            if self._binary is not None:
-                self._binary.write(line + b"\n")
-                self._binary.flush()
-            else:
-                self._text.write(line.decode() + "\n")
-                self._text.flush()
-        except (OSError, ValueError):
-            pass  # a closed pipe, a full disk: there is nowhere left to say so
-
-    debug = info = warning = error = critical = write
-
-
-_sink: Final = _Sink()
-# One list for the life of the process, changed in place: loggers keep the list that they were made with.
+_sink: Final = Sink()
+# One list each for the life of the process, changed in place: loggers keep the list that they were made with.
 _processors: Final[list[Any]] = []
+_threshold: Final = [logging.INFO]
 
 
 def configure(level: Level = "info", format: Format = "auto", stream: TextIO | None = None) -> None:  # noqa: A002
@@ -220,6 +241,7 @@ def configure(level: Level = "info", format: Format = "auto", stream: TextIO | N
     if format == "console" or (format == "auto" and is_terminal):
         renderer = _RenderConsole(coloured=is_terminal and "NO_COLOR" not in os.environ)
     _processors[:] = [_name_exception, redact, renderer]
+    _threshold[:] = [_LEVELS[level]]
     structlog.configure(
         processors=_processors,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),

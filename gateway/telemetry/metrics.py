@@ -20,6 +20,7 @@ from prometheus_client import (
 )
 
 from gateway.telemetry.names import AskDisposition, AskKind, HandshakeOutcome, HoldEnd, Outcome, SessionState
+from gateway.telemetry.round_tally import RoundTally
 
 OTHER: Final = "other"
 
@@ -29,9 +30,6 @@ METHODS: Final = frozenset(
      "tasks/get", "tasks/update", "tasks/cancel", "initialize", "ping"},
 )  # fmt: skip
 
-_ROUND_BUCKETS: Final = (
-    0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
-)  # fmt: skip
 # Held means that a person thinks: seconds to an hour.
 _HOLD_BUCKETS: Final = (1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
@@ -72,14 +70,8 @@ class Metrics:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
             return Gauge(f"holdfast_{name}", text, labels, registry=self.registry)
 
-        self._rounds = counter("rounds_total", "Rounds answered.", "upstream", "method", "outcome")
-        self._round_seconds = Histogram(
-            "holdfast_round_seconds",
-            "Time from a request's arrival to the end of its response.",
-            ("upstream", "method"),
-            buckets=_ROUND_BUCKETS,
-            registry=self.registry,
-        )
+        self._rounds = RoundTally(upstreams=self._upstreams, methods=METHODS, other=OTHER)
+        self.registry.register(self._rounds)
         self._asks = counter(
             "asks_total",
             "Questions of legacy servers, by what became of them.",
@@ -111,8 +103,6 @@ class Metrics:
 
         self._whys = _Words()
         self._reasons = _Words()
-        self._round_counters: dict[tuple[str, str, Outcome], Counter] = {}
-        self._round_timers: dict[tuple[str, str], Histogram] = {}
         # Gauges begin at zero: a series that is absent reads like one that was never scraped.
         for name in self._upstreams:
             self._holds_open.labels(name).set(0)
@@ -123,18 +113,7 @@ class Metrics:
         self, upstream: str | None, method: str | None, outcome: Outcome, seconds: float
     ) -> None:
         """One round is over."""
-        # The caches are keyed by cleaned labels, so they grow no further than the labels do.
-        place = upstream if upstream in self._upstreams else OTHER
-        verb = method if method in METHODS else OTHER
-        counter = self._round_counters.get((place, verb, outcome))
-        if counter is None:
-            counter = self._rounds.labels(place, verb, outcome.value)
-            self._round_counters[place, verb, outcome] = counter
-        timer = self._round_timers.get((place, verb))
-        if timer is None:
-            timer = self._round_timers[place, verb] = self._round_seconds.labels(place, verb)
-        counter.inc()
-        timer.observe(seconds)
+        self._rounds.add(upstream, method, outcome, seconds)
 
     def ask(self, upstream: str, kind: AskKind, disposition: AskDisposition) -> None:
         """Something became of an ask."""

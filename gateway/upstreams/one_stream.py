@@ -41,14 +41,15 @@ class OneStream:
 
     def hear(self, message: Message) -> None:
         """A message has come."""
-        if isinstance(message, Result | Failure):
-            waiting = self._waiting_for(message)
-            if waiting is not None and waiting.deliver(message) and not waiting.answered.done():
-                waiting.answered.set_result(None)
-        elif self._deliver is None:
-            self._kept.append(message)
-        else:
-            self._deliver(message)
+        try:
+            if isinstance(message, Result | Failure):
+                self._hear_answer(message)
+            elif self._deliver is None:
+                self._kept.append(message)
+            else:
+                self._deliver(message)
+        except GatewayError as error:
+            self.spoil(error)
 
     def spoil(self, error: GatewayError) -> None:
         """Something came that nobody can read, and it may have been the answer: who waits, waits in vain."""
@@ -95,11 +96,16 @@ class OneStream:
         """Deliver what comes unasked, from the first on, until the stream ends; then raise why."""
         self._deliver = deliver
         while self._kept:
-            deliver(self._kept.popleft())
+            self.hear(self._kept.popleft())
         opened()
         await self._ended.wait()
         if self._ending is not None:
             raise self._ending
+
+    def _hear_answer(self, answer: Result | Failure) -> None:
+        waiting = self._waiting_for(answer)
+        if waiting is not None and waiting.deliver(answer) and not waiting.answered.done():
+            waiting.answered.set_result(None)
 
     def _waiting_for(self, answer: Result | Failure) -> _Waiting | None:
         if answer.id is not None:

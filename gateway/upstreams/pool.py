@@ -64,6 +64,8 @@ class Pool:
         self._idle: dict[Caller, list[Session]] = {}
         self._idle_since: OrderedDict[Session, tuple[Caller, float]] = OrderedDict()
         self._owner: dict[Session, Caller] = {}
+        self._attached: set[Session] = set()
+        """Sessions that somebody listens on beside the calls: not idle, even if no call uses them."""
         self._taken = 0
         """Sessions idle, at work or being opened; parked ones are the holds' business."""
         self._queue: deque[_Waiter] = deque()
@@ -125,6 +127,22 @@ class Pool:
         """A held session works again. A client that comes back is never made to queue."""
         self._taken += 1
 
+    async def attach(self, caller: Caller) -> Session:
+        """The one session of a caller under `affinity`, to be heard beside the calls that it serves.
+
+        It is not closed for being idle until `detach`. If a call ends it, its `death` says so.
+        """
+        session = next((mine for mine, owner in self._owner.items() if owner == caller), None)
+        if session is None or session.is_dead:
+            session = await self.lease(caller)
+            self.release(session, reusable=True)
+        self._attached.add(session)
+        return session
+
+    def detach(self, session: Session) -> None:
+        """Nobody listens on it any more."""
+        self._attached.discard(session)
+
     def counts(self) -> dict[str, int]:
         """How many sessions there are, by state."""
         return {"idle": len(self._idle_since), "open": len(self._owner)}
@@ -179,7 +197,10 @@ class Pool:
             return
         self._idle.setdefault(caller, []).append(session)
         self._idle_since[session] = (caller, asyncio.get_running_loop().time())
-        self._wake_one()
+        if self._taken > self._settings.max:
+            self._evict_oldest()  # holds brought back more than there may be
+        else:
+            self._wake_one()
 
     def _remove_idle(self, session: Session) -> None:
         caller, _ = self._idle_since.pop(session)
@@ -206,6 +227,7 @@ class Pool:
         return session
 
     def _retire(self, session: Session, *, keep_place: bool = False) -> None:
+        self._attached.discard(session)
         if self._owner.pop(session, None) is not None:
             self._farewells.start(session.close(), "close-session")
             if not keep_place:
@@ -291,9 +313,10 @@ class Pool:
         return self._queue[0] if self._queue else None
 
     def _evict_oldest(self) -> None:
-        oldest = next(iter(self._idle_since))
-        self._remove_idle(oldest)
-        self._retire(oldest)
+        oldest = next((session for session in self._idle_since if session not in self._attached), None)
+        if oldest is not None:
+            self._remove_idle(oldest)
+            self._retire(oldest)
 
     # --- one session per caller, calls in turn ---------------------------------------
 
@@ -333,4 +356,5 @@ class Pool:
         for session, (_, since) in self._idle_since.items():
             if now - since < self._settings.idle:
                 return
-            yield session
+            if session not in self._attached:
+                yield session

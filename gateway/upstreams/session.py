@@ -6,12 +6,13 @@ an exchange does with what it hears.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from gateway.eras.asks import ask_of
 from gateway.eras.discovery import Introduction, introduction
-from gateway.eras.notifications import CANCELLED
+from gateway.eras.notifications import CANCELLED, CHANGES
 from gateway.eras.requests import initialize_params
 from gateway.eras.vocabulary import Ask
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense
@@ -22,6 +23,7 @@ from gateway.wire.jsonrpc import (
     Id,
     Message,
     Notification,
+    NotJson,
     Request,
     Result,
     decode,
@@ -34,6 +36,8 @@ from gateway.wire.versions import LATEST_LEGACY, is_legacy
 
 _STANDING_STREAM_SECONDS: Final = 2.0
 """How long a call waits for the standing stream to open; a server that sends no headers has it open by then."""
+_CATCH_UP_SECONDS: Final = 2.0
+"""How long a server may take over the ping that ends the handshake; one that ignores pings works all the same."""
 _MOST_EARLY_ASKS: Final = 32
 _METHOD_NOT_FOUND: Final = -32601
 
@@ -57,13 +61,15 @@ class Session:
     __slots__ = (
         "_background",
         "_channel",
+        "_on_change",
         "_on_early_ask",
         "_on_end",
         "_standing",
+        "death",
         "early_asks",
-        "is_dead",
         "listener",
         "log_level",
+        "on_gap",
         "served_calls",
         "server",
     )
@@ -76,6 +82,7 @@ class Session:
         background: Background,
         on_early_ask: "Callable[[Session, Ask], None]",
         on_end: "Callable[[Session], None]",
+        on_change: "Callable[[Session, Notification], None] | None" = None,
     ) -> None:
         self.server = server
         """How the server introduced itself."""
@@ -84,12 +91,21 @@ class Session:
         """Asks that came outside any exchange; they join the next one."""
         self.served_calls = 0
         self.log_level: str | None = None
-        self.is_dead = False
+        self.death = asyncio.Event()
+        """Set when the session is of no more use, whoever found that out."""
+        self.on_gap: Callable[[], None] | None = None
+        """Told when the standing stream is open again after a time in which nobody could hear the server."""
         self._channel = channel
         self._background = background
         self._on_early_ask = on_early_ask
         self._on_end = on_end
+        self._on_change = on_change
         self._standing: asyncio.Task[None] | None = None
+
+    @property
+    def is_dead(self) -> bool:
+        """Is it of no more use?"""
+        return self.death.is_set()
 
     @property
     def id(self) -> str | None:
@@ -121,10 +137,10 @@ class Session:
         try:
             await self._channel.request(request_id, encode_request(request_id, method, params), deliver)
         except UpstreamLost:
-            self.is_dead = True
+            self.death.set()
             raise
         if answer is None:
-            self.is_dead = True
+            self.death.set()
             raise UpstreamLost("the stream ended without an answer")
         return answer
 
@@ -141,7 +157,17 @@ class Session:
         await self._channel.send(encode_notification(method, params))
 
     def hear(self, message: Message) -> None:
-        """Something came that is not the answer to the running call, on whichever stream."""
+        """Something came that is not the answer to the running call, on whichever stream.
+
+        Raises:
+            UpstreamSpokeNonsense: it is nested so deep that it could be carried, but not taken apart.
+        """
+        try:
+            self._hear(message)
+        except NotJson as error:
+            raise UpstreamSpokeNonsense(str(error)) from error
+
+    def _hear(self, message: Message) -> None:
         match message:
             case Request(method="ping"):
                 self._background.start(self.answer(message.id, {}), "pong")
@@ -149,6 +175,9 @@ class Session:
                 self._hear_request(message)
             case Notification(method=method) if method == CANCELLED:
                 self._hear_withdrawal(message)
+            case Notification(method=method) if method in CHANGES:
+                if self._on_change is not None:
+                    self._on_change(self, message)
             case Notification():
                 if self.listener is not None:
                     self.listener.hear_notification(message)
@@ -171,9 +200,15 @@ class Session:
         ask_id = None if raw is None else decode(raw)
         if isinstance(ask_id, bool) or not isinstance(ask_id, int | str):
             return
-        self.early_asks = [ask for ask in self.early_asks if ask.id != ask_id]
+        pending = [ask for ask in self.early_asks if ask.id != ask_id]
+        is_missed = len(pending) < len(self.early_asks)
+        self.early_asks = pending
         if self.listener is not None:
             self.listener.hear_withdrawal(ask_id)
+        elif is_missed:
+            # It wanted to know before the first call, and nobody was there to ask. A new session asks again.
+            self.death.set()
+            self._on_end(self)
 
     @property
     def is_standing(self) -> bool:
@@ -190,22 +225,41 @@ class Session:
         except TimeoutError:
             return  # no headers before the first event: the stream is open all the same
 
+    async def catch_up(self, request_id: Id) -> None:
+        """Wait until the server has dealt with all it was told: what it asks because of it has been heard then.
+
+        For channels of one stream, where answers keep their place among the questions. A server that asks for
+        `roots/list` at `initialized`, as the filesystem server does, needs the answer before the first call.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CATCH_UP_SECONDS):
+                await self.call(request_id, "ping", {})
+
     async def _listen(self, opened: Callable[[], None]) -> None:
+        was_open = False
+
         def deliver(message: Message) -> bool:
             self.hear(message)
             return False
 
+        def note_opening() -> None:
+            nonlocal was_open
+            opened()
+            if was_open and self.on_gap is not None:
+                self.on_gap()
+            was_open = True
+
         try:
-            await self._channel.listen(deliver, opened)
+            await self._channel.listen(deliver, note_opening)
         except GatewayError:
-            self.is_dead = True
+            self.death.set()
             self._on_end(self)
         finally:
             opened()
 
     async def close(self) -> None:
         """End the session here and there."""
-        self.is_dead = True
+        self.death.set()
         await self._background.close()
         await self._channel.close()
 
@@ -218,6 +272,7 @@ async def open_session(
     capabilities: Mapping[str, Any],
     on_early_ask: Callable[[Session, Ask], None],
     on_end: Callable[[Session], None],
+    on_change: Callable[[Session, Notification], None] | None = None,
 ) -> Session:
     """Initialize a session on `channel`: handshake, standing stream, `initialized` (taken by the server)."""
     params = initialize_params(client_info, capabilities, LATEST_LEGACY)
@@ -238,13 +293,22 @@ async def open_session(
         if not is_legacy(server.version):
             raise UpstreamSpokeNonsense(f"the server speaks {server.version[:32]!r}")
         channel.speak(server.version)
-        session = Session(channel, server, background=background, on_early_ask=on_early_ask, on_end=on_end)
+        session = Session(
+            channel,
+            server,
+            background=background,
+            on_early_ask=on_early_ask,
+            on_end=on_end,
+            on_change=on_change,
+        )
         # First: what a server asks in answer to `initialized` (roots, mostly) is dropped while nobody listens.
         await session.stand()
         # Awaited: Python 1.12 refuses a call that overtakes it.
         await session.notify("notifications/initialized")
         if not session.is_standing:
             await session.stand()  # it has no such stream, or wanted to hear `initialized` before
+        if channel.has_one_stream:
+            await session.catch_up(f"{request_id}-ready")
     except BaseException:
         await background.close()
         await channel.close()

@@ -14,7 +14,8 @@ What real servers do that decides the shape of this file:
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Final
 
 import aiohttp
@@ -23,9 +24,11 @@ from yarl import URL
 
 from gateway.errors import (
     GatewayError,
+    UpstreamLost,
     UpstreamRefused,
     UpstreamSpokeNonsense,
     UpstreamUnauthorized,
+    UpstreamUnreachable,
 )
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
@@ -42,6 +45,11 @@ _CLOSE_SECONDS: Final = 5.0
 _RECONNECT_SECONDS: Final = (0.05, 0.2, 1.0, 3.0)
 """Pauses before the standing stream is opened again. If it still breaks after the last one the session counts
 as dead; if it only ends, it is opened again at that pace. One that lasted longer than that starts afresh."""
+_REPOLL_SECONDS: Final = (5.0, 10.0, 20.0, 40.0)
+"""How long a resumed stream may be quiet before it is asked for again; after these, a minute each time."""
+_MOST_FRUITLESS: Final = 5
+"""Resumptions in a row that end at once with nothing new: the server does not have the rest."""
+_LONGEST_RETRY_SECONDS: Final = 10.0
 _ERROR_BODY_BYTES: Final = 16 * 1024
 _ERROR_BODY_SECONDS: Final = 1.0
 _NOT_NOW: Final = (409, 429)
@@ -53,13 +61,24 @@ _SESSION_CODES: Final = (-32000, -32001, -32600)
 class StreamableHttp:
     """One session's channel. The HTTP client is the upstream's and is shared; nothing else is."""
 
-    __slots__ = ("_event_bytes", "_headers", "_http", "_url", "last_event_id", "session_id")
+    __slots__ = (
+        "_event_bytes",
+        "_headers",
+        "_http",
+        "_retry_seconds",
+        "_url",
+        "last_event_id",
+        "session_id",
+    )
+
+    has_one_stream = False
 
     def __init__(
         self, http: aiohttp.ClientSession, url: str, *, headers: Mapping[str, str], max_event_bytes: int
     ) -> None:
         self.session_id: str | None = None
         self.last_event_id: str | None = None
+        self._retry_seconds = _RECONNECT_SECONDS[1]
         self._http = http
         self._url = URL(url)
         self._event_bytes = max_event_bytes
@@ -75,6 +94,7 @@ class StreamableHttp:
 
     async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
         """POST a request; deliver every message of its response until the answer, or the stream's end."""
+        self._begin_stream()
         async with self._sent(hdrs.METH_POST, self._headers, body) as response:
             if response.status >= 300:
                 await self._refused(response, request_id, deliver)
@@ -84,12 +104,55 @@ class StreamableHttp:
             acknowledge(response)
             match names.media_type(response.headers.get(hdrs.CONTENT_TYPE)):
                 case names.EVENT_STREAM:
-                    await self._read_answer(response, deliver)
+                    is_answered = await self._read_to_answer(response, deliver)
                 case names.JSON:
                     for message in _parsed(await self._read_body(response)):
                         deliver(message)
+                    is_answered = True
                 case other:
                     raise UpstreamSpokeNonsense(f"HTTP {response.status} with {other or 'no content type'}")
+        if not is_answered and self.last_event_id is not None:
+            await self.resume(self.last_event_id, deliver)
+
+    async def resume(self, last_event_id: str, deliver: Deliver) -> None:
+        """Go on reading a call's stream where it broke off, or where another reader left it, to the answer.
+
+        A server may close the stream on purpose (SEP-1699), the network by accident, and one server's
+        store registers the wrong stream so that only asking again brings the answer.
+        """
+        self.last_event_id = last_event_id
+        fruitless = 0
+        for patience in itertools.chain(_REPOLL_SECONDS, itertools.repeat(60.0)):
+            seen = self.last_event_id
+            try:
+                async with asyncio.timeout(patience):
+                    if await self._resume_once(deliver):
+                        return
+            except TimeoutError:
+                continue
+            fruitless = 0 if self.last_event_id != seen else fruitless + 1
+            if fruitless == _MOST_FRUITLESS:
+                break
+            await asyncio.sleep(self._retry_seconds)
+        raise UpstreamLost("the stream broke off, and reading on brought no answer")
+
+    async def _resume_once(self, deliver: Deliver) -> bool:
+        """One GET from where we are. True: it brought the answer."""
+        wanted = {
+            **self._headers,
+            hdrs.ACCEPT: names.EVENT_STREAM,
+            names.LAST_EVENT_ID: self.last_event_id or "",
+        }
+        del wanted[hdrs.CONTENT_TYPE]
+        try:
+            async with self._sent(hdrs.METH_GET, wanted) as response:
+                if response.status in _NOT_NOW or response.status >= 500:
+                    return False
+                if names.media_type(response.headers.get(hdrs.CONTENT_TYPE)) != names.EVENT_STREAM:
+                    raise UpstreamLost(f"reading on: HTTP {response.status}")
+                return await self._read_to_answer(response, deliver)
+        except UpstreamUnreachable:
+            return False
 
     async def send(self, body: bytes) -> None:
         """POST a notification or an answer, and wait for the 202."""
@@ -108,15 +171,17 @@ class StreamableHttp:
             began, broken = clock(), None
             try:
                 async with self._sent(hdrs.METH_GET, wanted) as response:
-                    opened()
                     if not self._is_standing(response, was_open=was_open):
+                        opened()
                         return
                     was_open = True
+                    opened()
                     await self._read_standing(response, deliver)
             except SessionGone:
                 raise
             except GatewayError as error:
-                opened()
+                if not was_open:
+                    opened()
                 broken = error
             if clock() - began > _RECONNECT_SECONDS[-1]:
                 tries = 0
@@ -151,52 +216,60 @@ class StreamableHttp:
     def _is_standing(self, response: aiohttp.ClientResponse, *, was_open: bool) -> bool:
         """Is this the standing stream? False: this server has none. Raises for what may be mended, or is lost."""
         status = response.status
-        if status == 404 and self.session_id is not None:
-            raise SessionGone("the standing stream: HTTP 404")
         if status in _NOT_NOW or status >= 500:
             raise UpstreamRefused(status)
         if status < 300 and names.media_type(response.headers.get(hdrs.CONTENT_TYPE)) == names.EVENT_STREAM:
             return True
         if was_open:
             raise SessionGone(f"the standing stream: HTTP {status}, where it was open before")
-        return False
+        return False  # 405 by the specification; 404 where a framework was given no route for it
 
     async def _read_standing(self, response: aiohttp.ClientResponse, deliver: Deliver) -> None:
-        async with contextlib.aclosing(self._events(response)) as stream:
-            async for events in stream:
-                for event in events:
-                    try:
-                        for message in _messages(event):
-                            deliver(message)
-                    except UpstreamSpokeNonsense as error:
-                        # It names no call that could fail of it, and what follows may be readable.
-                        get_logger().warning(LogEvent.UPSTREAM_PROTOCOL, detail=str(error))
-
-    async def _read_answer(self, response: aiohttp.ClientResponse, deliver: Deliver) -> None:
-        self.last_event_id = None
-        answered = False
-        async with contextlib.aclosing(self._events(response)) as stream:
-            async for events in stream:
-                for event in events:
-                    if event.id is not None:
-                        self.last_event_id = event.id
-                    for message in _messages(event):
-                        answered = deliver(message) or answered
-                if answered:
-                    break
-        if answered:
-            await _drain(response)
-
-    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[list[SseEvent], None]:
-        """The events of a stream, as many at a time as came together."""
         parser = SseParser(self._event_bytes)
         try:
             async for chunk in response.content.iter_any():
-                acknowledge(response)
-                yield parser.feed(chunk)
+                for event in parser.feed(chunk):
+                    _deliver_readable(event, deliver)
         except EventTooLarge as error:
-            yield error.events  # were complete before it
+            for event in error.events:  # were complete before it
+                _deliver_readable(event, deliver)
             raise UpstreamSpokeNonsense(str(error)) from error
+
+    async def _read_to_answer(self, response: aiohttp.ClientResponse, deliver: Deliver) -> bool:
+        """Read a call's stream. False: it ended or broke off before the answer."""
+        parser = SseParser(self._event_bytes)
+        answered = False
+        try:
+            async for chunk in response.content.iter_any():
+                acknowledge(response)
+                answered = self._take(parser.feed(chunk), deliver)
+                if answered:
+                    break
+        except EventTooLarge as error:
+            answered = self._take(error.events, deliver)  # were complete before it
+            if not answered:
+                raise UpstreamSpokeNonsense(str(error)) from error
+        except aiohttp.ClientPayloadError:
+            if self.last_event_id is None:
+                raise
+        if answered:
+            await _drain(response)
+        return answered
+
+    def _begin_stream(self) -> None:
+        self.last_event_id = None
+
+    def _take(self, events: Iterable[SseEvent], deliver: Deliver) -> bool:
+        """Deliver events of a call's stream. True: the answer was among them."""
+        answered = False
+        for event in events:
+            if event.id is not None:
+                self.last_event_id = event.id
+            if event.retry is not None:
+                self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
+            for message in _messages(event):
+                answered = deliver(message) or answered
+        return answered
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         if (response.content_length or 0) > self._event_bytes:
@@ -273,6 +346,15 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
                 pass
     except (aiohttp.ClientError, TimeoutError):
         response.close()
+
+
+def _deliver_readable(event: SseEvent, deliver: Deliver) -> None:
+    try:
+        for message in _messages(event):
+            deliver(message)
+    except UpstreamSpokeNonsense as error:
+        # It names no call that could fail of it, and what follows may be readable.
+        get_logger().warning(LogEvent.UPSTREAM_PROTOCOL, detail=str(error))
 
 
 def _messages(event: SseEvent) -> list[Message]:

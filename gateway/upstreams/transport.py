@@ -24,9 +24,13 @@ class Channel(Protocol):
     """One legacy session's way to its server and back."""
 
     session_id: str | None
-    """As the server issued it; None for a server that keeps no sessions."""
+    """What names the session at the server; None for a server that keeps no sessions."""
     last_event_id: str | None
     """The newest event id seen on the stream of the running call, for a later resume."""
+
+    @property
+    def has_one_stream(self) -> bool:
+        """Does everything come on one stream, in the order in which the server said it?"""
 
     def speak(self, version: str) -> None:
         """The handshake agreed on this revision: use it from now on."""
@@ -40,7 +44,8 @@ class Channel(Protocol):
     async def listen(self, deliver: Deliver, opened: Callable[[], None]) -> None:
         """Deliver what the server says of its own accord, until the channel is closed.
 
-        Calls `opened` once the server can be heard, or it is certain that it has nothing to say here.
+        Calls `opened` once the server can be heard, or it is certain that it has nothing to say here; and again
+        when it can be heard again, after a time in which it could not.
         """
 
     async def close(self) -> None:

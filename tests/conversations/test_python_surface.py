@@ -202,8 +202,6 @@ async def test_a_question_that_the_client_cannot_answer_fails_the_call_for_want_
     """MODERN-WIRE 1.12: a client that gets such a question anyway raises without telling anybody."""
     served = await gateway(server.url)
     wanted = {"elicitation": "ask_name", "sampling": "sample", "roots": "roots"}
-    if server.kind == "ts-1.32":
-        del wanted["elicitation"]  # looks at the capabilities itself: see the next test
 
     for capability, tool in wanted.items():
         async with PythonClient(served.url, without=frozenset({capability})) as client:
@@ -215,17 +213,16 @@ async def test_a_question_that_the_client_cannot_answer_fails_the_call_for_want_
 
 
 @pytest.mark.requirement("R35")
-async def test_a_server_that_sees_what_is_missing_says_so_itself(
-    legacy_servers: LegacyServers, gateway: Gateways
+async def test_a_server_that_adapts_is_told_what_this_client_can_do(
+    server: Running, gateway: Gateways
 ) -> None:
-    """Design: upstream capabilities are this client's own, so that servers that adapt can."""
-    served = await gateway(legacy_servers.get("ts-1.32").url)
+    """Design: upstream capabilities are this client's own."""
+    served = await gateway(server.url)
 
     async with PythonClient(served.url, without=frozenset({"elicitation"})) as client:
-        result = await client.tool("ask_name")
+        told = json.loads(text_of(await client.tool("whoami")))
 
-    assert result.is_error
-    assert "Client does not support" in text_of(result)
+    assert told["capabilities"].keys() == {"sampling", "roots"}
 
 
 async def test_a_call_that_does_not_ask_needs_no_capability(server: Running, gateway: Gateways) -> None:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.inbound import find_invalid_x_mcp_header
 
-from gateway.eras.param_headers import without_illegal
+from gateway.eras import lists
+from gateway.eras.param_headers import ParamHeader, of_tools, without_illegal
 from gateway.wire.jsonrpc import Raw, decode, encode
 
 LEGAL = {"type": "string", "x-mcp-header": "Region"}
@@ -103,3 +104,37 @@ KEYS = ["properties", "items", "anyOf", "not", "$defs", "type", "x-mcp-header", 
 def test_no_client_finds_an_illegal_annotation_afterwards(schema: Any) -> None:
     """Held against the check that the Python client makes."""
     cleaned(schema)
+
+
+def asked(*tools: dict[str, Any]) -> Any:
+    return of_tools(lists.sanitise("tools/list", Raw(encode(tools))))
+
+
+@pytest.mark.requirement("R21")
+def test_a_list_tells_which_arguments_of_which_tools_are_repeated_in_headers() -> None:
+    tenant = of(id={"type": "integer", "x-mcp-header": "Tenant-Id"}, name={"type": "string"})
+
+    assert asked(
+        {"name": "plain", "inputSchema": of(a={"type": "string"})},
+        {"name": "routed", "inputSchema": of(region=LEGAL, tenant=tenant)},
+    ) == {"routed": (ParamHeader("Region", ("region",)), ParamHeader("Tenant-Id", ("tenant", "id")))}
+
+
+def test_a_list_without_annotations_asks_for_nothing() -> None:
+    assert asked({"name": "plain", "inputSchema": of(a={"type": "string"})}) == {}
+
+
+def test_annotations_that_are_taken_out_of_the_list_ask_for_nothing() -> None:
+    """Ours: what a client cannot see it is not held to."""
+    in_an_array = {"type": "array", "items": LEGAL}
+
+    assert (
+        asked({"name": "a", "inputSchema": of(list=in_an_array)}, {"name": "b", "inputSchema": LEGAL}) == {}
+    )
+
+
+def test_a_word_that_only_looks_like_an_annotation_asks_for_nothing() -> None:
+    described = {"type": "string", "description": "x-mcp-header", "default": {"x-mcp-header": "Region"}}
+
+    assert asked({"name": "a", "inputSchema": of(text=described)}) == {}
+    assert asked({"name": "a", "inputSchema": of(**{"x-mcp-header": {"type": "string"}})}) == {}

@@ -36,7 +36,7 @@ CLAIMS = Claims(
     expires_at=NOW + 600,
     owner="replica-a",
     session_id=SESSION,
-    pending=(PendingAsk("day", 7, "elicitation", "d" * 64),),
+    pending=(PendingAsk("day", 7, "elicitation", "elicitation/create", Raw(b"{}")),),
     journal=(
         JournalEntry("name", "elicitation", "c" * 64, Raw(b'{"action":"accept","content":{"pin":"9731"}}')),
     ),

@@ -35,7 +35,10 @@ CLAIMS = Claims(
     session_id="legacy-session",
     request_id="hf-7",
     last_event_id="e-9",
-    pending=(PendingAsk("day", 0, "elicitation", "d" * 64), PendingAsk("roots-1", "", "roots", "e" * 64)),
+    pending=(
+        PendingAsk("day", 0, "elicitation", "elicitation/create", Raw(b"{}")),
+        PendingAsk("roots-1", "", "roots", "roots/list", Raw(b"{}")),
+    ),
     journal=(JournalEntry("name", "elicitation", "c" * 64, Raw(b'{ "action":"accept" }')),),
 )
 
@@ -56,9 +59,10 @@ any_claims = st.builds(
     session_id=st.none() | names,
     request_id=st.none() | names,
     last_event_id=st.none() | names,
-    pending=st.lists(st.builds(PendingAsk, names, st.integers() | names, names, names), max_size=4).map(
-        tuple
-    ),
+    pending=st.lists(
+        st.builds(PendingAsk, names, st.integers() | names, names, names, st.binary(max_size=60).map(Raw)),
+        max_size=4,
+    ).map(tuple),
     journal=st.lists(
         st.builds(JournalEntry, names, names, names, st.binary(max_size=600).map(Raw)), max_size=4
     ).map(tuple),
@@ -104,7 +108,9 @@ def test_an_answer_comes_back_byte_for_byte() -> None:
     ],
 )
 def test_an_ask_keeps_its_id_and_the_type_of_it(id_: int | str) -> None:
-    claims = msgspec.structs.replace(CLAIMS, pending=(PendingAsk("day", id_, "elicitation", ""),))
+    claims = msgspec.structs.replace(
+        CLAIMS, pending=(PendingAsk("day", id_, "elicitation", "elicitation/create", Raw(b"{}")),)
+    )
 
     [ask] = decode(encode(claims)).pending
 
@@ -187,7 +193,7 @@ def test_a_journal_is_refused_that_is_short_or_followed_by_something() -> None:
 
 def test_an_id_that_is_no_number_is_refused() -> None:
     with pytest.raises(Unreadable, match="no number"):
-        decode(packed_with(pending=(("day", ("zz",), "elicitation", ""),)))
+        decode(packed_with(pending=(("day", ("zz",), "elicitation", "", b""),)))
 
 
 @given(st.binary(max_size=200))
@@ -224,10 +230,10 @@ def test_members_that_a_later_version_adds_are_skipped() -> None:
 
     assert decode(msgspec.msgpack.encode([*members, {"later": 1}])) == CLAIMS
     with pytest.raises(Unreadable):
-        decode(msgspec.msgpack.encode(members[:-1]))
+        decode(msgspec.msgpack.encode(members[:-4]))
     with pytest.raises(Unreadable):
         decode(
-            b"\xdc\x00\x12" + msgspec.msgpack.encode(members)[3:] + b"\x91" * 100_000
+            b"\xdc\x00\x15" + msgspec.msgpack.encode(members)[3:] + b"\x91" * 100_000
         )  # nested without end
 
 
@@ -244,15 +250,15 @@ def test_the_format_is_pinned() -> None:
         expires_at=3,
         owner="o",
         session_id="s",
-        pending=(PendingAsk("k", 7, "elicitation", "d"),),
+        pending=(PendingAsk("k", 7, "elicitation", "elicitation/create", Raw(b"{}")),),
         journal=(JournalEntry("j", "roots", "d", Raw(b"{}")),),
     )
 
     assert msgspec.msgpack.decode(encode(bare)) == [
         *[1, "x", 1, "u", "", "m", "t", "a", 2, 3, "o", "s", None, None],
-        [["k", 7, "elicitation", "d"]],
+        [["k", 7, "elicitation", "elicitation/create", b"{}"]],
         msgspec.msgpack.encode([("j", "roots", "d", b"{}")]),
-        0,
+        *[0, "", 1, True],
     ]
 
 

@@ -1,9 +1,12 @@
-"""A legacy server on the Python SDK 1.x over Streamable HTTP: the transport half. The tools are next door.
+"""A legacy server on the Python SDK 1.x: the transport half. The tools are next door.
 
     python py_legacy.py --port 0 [--json-response] [--stateless] [--event-store] [--bad-tools] …
+    python py_legacy.py --transport sse --port 0 …
+    python py_legacy.py --transport stdio …
 
-Prints `LISTENING <port>` once it accepts, ends when its stdin closes. Beside `/mcp`: `GET /_observed` tells
-what the process saw, `POST /_forget` drops every session.
+Prints `LISTENING <port>` once it accepts, ends when its stdin closes. Beside `/mcp`, or `/sse` and `/messages/`:
+`GET /_observed` tells what the process saw, `POST /_forget` drops every session. Over stdio it does neither;
+there `--events FILE` tells what happened.
 """
 
 import argparse
@@ -16,7 +19,7 @@ import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import py_legacy_tools as fixture  # type: ignore[import-not-found, unused-ignore]  # its own directory is on the path
@@ -24,6 +27,8 @@ import py_legacy_tools as fixture  # type: ignore[import-not-found, unused-ignor
 types = fixture.types
 uvicorn: Any = importlib.import_module("uvicorn")
 Server: Any = importlib.import_module("mcp.server.lowlevel").Server
+sse: Any = importlib.import_module("mcp.server.sse")
+stdio: Any = importlib.import_module("mcp.server.stdio")
 streamable: Any = importlib.import_module("mcp.server.streamable_http")
 managers: Any = importlib.import_module("mcp.server.streamable_http_manager")
 security: Any = importlib.import_module("mcp.server.transport_security")
@@ -124,11 +129,42 @@ def build(options: argparse.Namespace, seen: Any) -> Any:
     return server
 
 
+class EventStreams:
+    """HTTP+SSE, with the two members of the session manager that the front uses."""
+
+    def __init__(self, server: Any, security_settings: Any) -> None:
+        self.server = server
+        extra = {} if security_settings is None else {"security_settings": security_settings}
+        self.transport = sse.SseServerTransport("/messages/", **extra)
+
+    @property
+    def _server_instances(self) -> dict[Any, Any]:
+        writers: dict[Any, Any] = self.transport._read_stream_writers
+        return writers
+
+    @contextlib.asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        yield
+
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["method"], scope["path"]:
+            case "GET", "/sse":
+                async with self.transport.connect_sse(scope, receive, send) as streams:
+                    await self.server.run(*streams, self.server.create_initialization_options())
+            case "POST", "/messages/":
+                await self.transport.handle_post_message(scope, receive, send)
+            case _, "/sse":
+                await reply(send, 405, b"{}")
+            case _:
+                await reply(send, 404, b"{}")
+
+
 class Front:
     """The ASGI application: routes, and notes every request that came in, in order."""
 
     def __init__(self, manager: Any, seen: Any) -> None:
         self.manager = manager
+        self.paths = ("/sse", "/messages/") if isinstance(manager, EventStreams) else ("/mcp",)
         self.seen = seen
         self.http: deque[dict[str, Any]] = deque(maxlen=20_000)
 
@@ -147,7 +183,7 @@ class Front:
             # As a restarted server would: it no longer knows the ids that it gave out.
             self.manager._server_instances.clear()
             await reply(send, 200, b"{}")
-        elif scope["path"] == "/mcp":
+        elif scope["path"] in self.paths:
             await self.manager.handle_request(scope, await self._note(scope, receive), send)
         else:
             await reply(send, 404, b"{}")
@@ -194,13 +230,17 @@ async def reply(send: Send, status: int, body: bytes) -> None:
 
 def manager_for(options: argparse.Namespace, seen: Any) -> Any:
     extra: dict[str, Any] = {}
+    protection = None
     if fixture.RELEASE >= (1, 26):
         # What the SDK's own FastMCP does on loopback since then.
-        extra["security_settings"] = security.TransportSecuritySettings(
+        protection = security.TransportSecuritySettings(
             enable_dns_rebinding_protection=True,
             allowed_hosts=["127.0.0.1:*", "localhost:*", "[::1]:*"],
             allowed_origins=["http://127.0.0.1:*", "http://localhost:*", "http://[::1]:*"],
         )
+        extra["security_settings"] = protection
+    if options.transport == "sse":
+        return EventStreams(build(options, seen), protection)
     if options.session_idle:
         extra["session_idle_timeout"] = options.session_idle
     if options.retry_ms:
@@ -223,8 +263,14 @@ class Announcing(uvicorn.Server):  # type: ignore[misc]
             print(f"LISTENING {sock.getsockname()[1]}", flush=True)
 
 
+async def converse(options: argparse.Namespace) -> None:
+    server = build(options, fixture.Seen(options.events))
+    async with stdio.stdio_server() as streams:
+        await server.run(*streams, server.create_initialization_options())
+
+
 async def serve(options: argparse.Namespace) -> None:
-    seen = fixture.Seen()
+    seen = fixture.Seen(options.events)
     front = Front(manager_for(options, seen), seen)
     sock = socket.create_server((options.host, options.port), backlog=2048)
     await Announcing(uvicorn.Config(front, log_level="warning", access_log=False, lifespan="on")).serve(
@@ -248,8 +294,14 @@ def main() -> None:
     parser.add_argument("--page-size", type=int, default=0)
     parser.add_argument("--session-idle", type=float, default=0, help="seconds; 1.30 only")
     parser.add_argument("--retry-ms", type=int, default=0, help="with --event-store; since 1.26")
+    parser.add_argument("--transport", choices=["streamable-http", "sse", "stdio"], default="streamable-http")
+    parser.add_argument("--events", metavar="FILE")
+    options = parser.parse_args()
+    if options.transport == "stdio":
+        asyncio.run(converse(options))
+        return
     threading.Thread(target=end_with_parent, daemon=True).start()
-    asyncio.run(serve(parser.parse_args()))
+    asyncio.run(serve(options))
 
 
 if __name__ == "__main__":

@@ -27,11 +27,25 @@ RELEASE = tuple(int(part) for part in version("mcp").split(".")[:2])
 Json = dict[str, Any]
 
 
+class Events(deque[str]):
+    """In order; in a file too if there is one, for processes that cannot be asked."""
+
+    def __init__(self, file: str | None) -> None:
+        super().__init__(maxlen=20_000)
+        self._file = file
+
+    def append(self, event: str) -> None:
+        super().append(event)
+        if self._file is not None:
+            with Path(self._file).open("a", encoding="utf-8") as sink:
+                sink.write(f"{event}\n")
+
+
 class Seen:
     """What happened in this process since it started, whoever asked for it."""
 
-    def __init__(self) -> None:
-        self.events: deque[str] = deque(maxlen=20_000)
+    def __init__(self, events_file: str | None = None) -> None:
+        self.events = Events(events_file)
         self.counters: Counter[str] = Counter()
         self.visited: set[str] = set()
         self.remembered: dict[str, str] = {}
@@ -69,8 +83,14 @@ class Call:
         self.seen = seen
 
     @property
+    def headers(self) -> Any:
+        """Those of the POST; over stdio there are none."""
+        return getattr(self.context.request, "headers", {})
+
+    @property
     def session_id(self) -> str:
-        return str(self.context.request.headers.get("mcp-session-id", ""))
+        # Only Streamable HTTP names the session in a header.
+        return str(self.headers.get("mcp-session-id", id(self.session)))
 
     async def form(self, question: str, *, tag: str = "", related: bool = True, **fill: Any) -> Any:
         asked = CATALOG["questions"][question]
@@ -186,7 +206,7 @@ async def count(call: Call, _: Json) -> str:
 
 
 async def whoami(call: Call, _: Json) -> str:
-    headers, declared = call.context.request.headers, call.session.client_params
+    headers, declared = call.headers, call.session.client_params
     return json.dumps(
         {
             "authorization": headers.get("authorization"),

@@ -1,9 +1,12 @@
-// A legacy server on the TypeScript SDK 1.x over Streamable HTTP: the transport half. The tools are next door.
+// A legacy server on the TypeScript SDK 1.x: the transport half. The tools are next door.
 //
 //   node ts_legacy.mjs --sdk DIR --port 0 [--json-response] [--stateless] [--event-store] [--bad-tools] …
+//   node ts_legacy.mjs --sdk DIR --transport sse --port 0 …
+//   node ts_legacy.mjs --sdk DIR --transport stdio …
 //
 // DIR holds the node_modules with the SDK to use. Prints `LISTENING <port>` once it accepts, ends when its stdin
-// closes. Beside `/mcp`: `GET /_observed` tells what the process saw, `POST /_forget` drops every session.
+// closes. Beside `/mcp`, or `/sse` and `/messages`: `GET /_observed` tells what the process saw, `POST /_forget`
+// drops every session. Over stdio it does neither; there `--events FILE` tells what happened.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
@@ -26,6 +29,8 @@ const { values: options } = parseArgs({
     "page-size": { type: "string", default: "0" },
     "retry-ms": { type: "string" },
     "roots-on-init": { type: "boolean", default: false },
+    transport: { type: "string", default: "streamable-http" },
+    events: { type: "string" },
   },
 });
 
@@ -34,9 +39,11 @@ const release = JSON.parse(readFileSync(resolve(home, "package.json"), "utf8")).
 const load = (path) => import(pathToFileURL(resolve(home, "dist/esm", path)).href);
 const { Server } = await load("server/index.js");
 const { StreamableHTTPServerTransport } = await load("server/streamableHttp.js");
+const { SSEServerTransport } = await load("server/sse.js");
+const { StdioServerTransport } = await load("server/stdio.js");
 const types = await load("types.js");
 
-const seen = new Seen();
+const seen = new Seen(options.events);
 const requests = [];
 const sessions = new Map();
 const incoming = new AsyncLocalStorage(); // 1.12 does not hand the HTTP request to handlers
@@ -158,6 +165,19 @@ async function mcp(request, response, body) {
   return transport.handleRequest(request, response, body);
 }
 
+async function eventStream(request, response, body, address) {
+  if (request.method === "GET" && address.pathname === "/sse") {
+    const transport = new SSEServerTransport("/messages", response);
+    sessions.set(transport.sessionId, transport);
+    transport.onclose = () => sessions.delete(transport.sessionId);
+    return build().connect(transport);
+  }
+  if (request.method !== "POST" || address.pathname !== "/messages") return reply(response, 404, {});
+  const transport = sessions.get(address.searchParams.get("sessionId"));
+  if (!transport) return reply(response, 400, refusal("No transport found for sessionId"));
+  return transport.handlePostMessage(request, response, body);
+}
+
 async function read(request) {
   const parts = [];
   for await (const part of request) parts.push(part);
@@ -166,7 +186,8 @@ async function read(request) {
 
 const http = createServer(async (request, response) => {
   try {
-    const { pathname } = new URL(request.url, "http://fixture");
+    const address = new URL(request.url, "http://fixture");
+    const { pathname } = address;
     if (pathname === "/_observed") {
       const counters = Object.fromEntries(seen.counters);
       return reply(response, 200, { http: requests, events: seen.events, counters, sessions: sessions.size });
@@ -176,7 +197,8 @@ const http = createServer(async (request, response) => {
       sessions.clear();
       return reply(response, 200, {});
     }
-    if (pathname !== "/mcp") return reply(response, 404, {});
+    const serves = options.transport === "sse" ? ["/sse", "/messages"] : ["/mcp"];
+    if (!serves.includes(pathname)) return reply(response, 404, {});
     const body = request.method === "POST" ? await read(request) : undefined;
     requests.push({
       verb: request.method,
@@ -186,7 +208,9 @@ const http = createServer(async (request, response) => {
       lastEventId: request.headers["last-event-id"] ?? null,
       ...(body === undefined ? {} : { body }),
     });
-    await incoming.run(request, () => mcp(request, response, body));
+    await incoming.run(request, () =>
+      options.transport === "sse" ? eventStream(request, response, body, address) : mcp(request, response, body),
+    );
   } catch (problem) {
     console.error(problem);
     if (!response.headersSent) reply(response, 400, { jsonrpc: "2.0", error: { code: -32700, message: String(problem) }, id: null });
@@ -194,5 +218,10 @@ const http = createServer(async (request, response) => {
 });
 http.keepAliveTimeout = 60_000; // node's 5 s closes idle connections under a client that is about to reuse them
 http.requestTimeout = 0;
-http.listen(Number(options.port), options.host, () => console.log(`LISTENING ${http.address().port}`));
-process.stdin.on("end", () => process.exit(0)).resume();
+if (options.transport === "stdio") {
+  await build().connect(new StdioServerTransport());
+  process.stdin.on("end", () => process.exit(0));
+} else {
+  http.listen(Number(options.port), options.host, () => console.log(`LISTENING ${http.address().port}`));
+  process.stdin.on("end", () => process.exit(0)).resume();
+}

@@ -1,16 +1,30 @@
 // What the TypeScript legacy fixture's tools do. Knows nothing of HTTP, and takes the SDK's parts from its caller:
 // the same tools run on releases that differ in what they can ask.
 
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 
 export const CATALOG = JSON.parse(readFileSync(new URL("./catalog.json", import.meta.url), "utf8"));
 
+// In order; in a file too if there is one, for processes that cannot be asked.
+class Events extends Array {
+  file;
+
+  push(event) {
+    if (this.file) appendFileSync(this.file, `${event}\n`);
+    return super.push(event);
+  }
+}
+
 // What happened in this process since it started, whoever asked for it.
 export class Seen {
-  events = [];
+  events = new Events();
   counters = new Map();
   visited = new Set();
+
+  constructor(file) {
+    this.events.file = file;
+  }
 
   count(name) {
     const now = (this.counters.get(name) ?? 0) + 1;
@@ -128,9 +142,9 @@ const TOOLS = {
   count: ({ seen }) => String(seen.count("count")),
   whoami: ({ http, server }) =>
     JSON.stringify({
-      authorization: http.headers.authorization ?? null,
-      session: http.headers["mcp-session-id"] ?? null,
-      version: http.headers["mcp-protocol-version"] ?? null,
+      authorization: http?.headers.authorization ?? null,
+      session: http?.headers["mcp-session-id"] ?? null,
+      version: http?.headers["mcp-protocol-version"] ?? null,
       capabilities: server.getClientCapabilities() ?? null,
       client: server.getClientVersion() ?? null,
     }),

@@ -136,7 +136,8 @@ def test_a_variable_that_the_file_refers_to_is_the_file_s_own(tmp_path: Path) ->
 
 def test_a_misspelt_upstream_is_told_by_its_variable(tmp_path: Path) -> None:
     assert refused(tmp_path, {"HOLDFAST_UPSTREAMS__MY_CRN__SETTLE": "1s"}) == [
-        "upstreams.my-crn.url: is required (set by HOLDFAST_UPSTREAMS__MY_CRN__SETTLE)"
+        "upstreams.my-crn.url: is required, unless there is a command "
+        "(set by HOLDFAST_UPSTREAMS__MY_CRN__SETTLE)"
     ]
 
 
@@ -184,3 +185,19 @@ def test_what_kubernetes_sets_for_a_service_of_our_name_is_not_ours(tmp_path: Pa
     assert [line.split(":")[0] for line in refused(tmp_path, {**links, "HOLDFAST_CRM_PORT": "1"})] == [
         "HOLDFAST_CRM_PORT"
     ]
+
+
+def test_variables_of_a_command_are_taken_in_capitals_unless_the_file_spells_them(tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.yaml"
+    file.write_text("upstreams: {fs: {command: [server], env: {Mixed_Case: a}}}", encoding="utf-8")
+    environ = {
+        "HOLDFAST_UPSTREAMS__FS__ENV__API_KEY": "b",
+        "HOLDFAST_UPSTREAMS__FS__ENV__MIXED_CASE": "c",
+        "HOLDFAST_UPSTREAMS__FS__COMMAND": "node, server.js",
+    }
+    upstream = load(file, environ=environ).upstreams["fs"]
+    assert {name: value.get_secret_value() for name, value in upstream.env.items()} == {
+        "Mixed_Case": "c",
+        "API_KEY": "b",
+    }
+    assert upstream.command == ("node", "server.js")

@@ -130,7 +130,7 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
         "upstreams.three.settle": "should be shorter than call_timeout",
         "upstreams.three.asks.static_roots": "has a meaning only with roots: static",
         "upstreams.four": "should be a mapping (key: value)",
-        "upstreams.five.url": "is required",
+        "upstreams.five.url": "is required, unless there is a command",
         "upstreams.six.sessions.warm": "is more than sessions.max",
         "upstreams.six.caching.scope": "cannot be public with auth.mode: passthrough",
         "limits.body": "should be a size such as 512KiB or 4MiB, or a whole number of bytes",
@@ -261,3 +261,36 @@ def test_the_command_line_wins_over_environment_and_file(tmp_path: Path) -> None
 def test_a_wrong_override_is_a_problem_too() -> None:
     with pytest.raises(ConfigInvalid, match=r"upstreams\.default\.url: should be an http"):
         from_upstream_url("ftp://h")
+
+
+def test_a_command_takes_the_place_of_a_url(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, "upstreams: {fs: {command: [server, --flag], env: {A: b}, cwd: data}}")
+    upstream = settings.upstreams["fs"]
+    assert upstream.command == ("server", "--flag")
+    assert upstream.cwd == tmp_path / "data", "relative to the file"
+    assert upstream.url is None
+
+
+def test_a_url_and_a_command_do_not_mix(tmp_path: Path) -> None:
+    problems = refused(
+        tmp_path,
+        """
+        upstreams:
+          both: {url: 'http://h', command: [x]}
+          neither: {settle: 1s}
+          started: {command: [x], transport: sse, auth: {mode: passthrough}}
+          listening: {url: 'http://h', transport: stdio, env: {A: b}, cwd: /tmp}
+          numbers: {command: [x, 1], env: {A: 1}}
+        """,
+    )
+    assert problems == {
+        "upstreams.both.command": "cannot stand beside url: a server listens, or it is started",
+        "upstreams.neither.url": "is required, unless there is a command",
+        "upstreams.started.transport": "can only be stdio with command",
+        "upstreams.started.auth.mode": "cannot be passthrough with command: it gets no headers",
+        "upstreams.listening.transport": "can be stdio only with command",
+        "upstreams.listening.env": "has a meaning only with command",
+        "upstreams.listening.cwd": "has a meaning only with command",
+        "upstreams.numbers.command[1]": "should be text; put it in quotes if it is meant as such",
+        "upstreams.numbers.env.A": "should be text; put it in quotes if it is meant as such",
+    }

@@ -24,6 +24,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert (upstream.settle, upstream.call_timeout, upstream.connect_timeout) == (0.05, 60.0, 5.0)
     assert (upstream.asks.invalid, upstream.asks.roots_ttl, upstream.auth.mode) == ("reask", 3600.0, "none")
     assert (upstream.key_hint, upstream.caching.ttl) == ("dev.holdfast/inputKey", 0.0)
+    assert (upstream.transport, upstream.command, upstream.env, upstream.cwd) == ("auto", (), {}, None)
     assert (settings.limits.body, settings.limits.event, settings.limits.keepalive) == (
         4 << 20,
         8 << 20,
@@ -61,3 +62,15 @@ def test_origins_are_taken(origin: str) -> None:
 @pytest.mark.parametrize("host", ["*", "example.com", "example.com:8080", "[::1]", "[::1]:80"])
 def test_hosts_are_taken(host: str) -> None:
     Settings.model_validate({"upstreams": {"a": {"url": "http://h"}}, "limits": {"allowed_hosts": [host]}})
+
+
+def test_a_command_s_environment_is_not_shown() -> None:
+    settings = Settings.model_validate({"upstreams": {"a": {"command": ["x"], "env": {"KEY": "hunter2"}}}})
+    assert "hunter2" not in repr(settings)
+    assert settings.upstreams["a"].env["KEY"].get_secret_value() == "hunter2"
+
+
+@pytest.mark.parametrize("name", ["", "A=B", "A\0B"])
+def test_what_cannot_name_a_variable_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"upstreams": {"a": {"command": ["x"], "env": {name: "v"}}}})

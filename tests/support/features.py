@@ -53,14 +53,22 @@ FEATURES = (
     Feature("parallel", _tool("ask_two_parallel"), "Ada Lovelace", (ELICIT, ELICIT), settle="200ms"),
     Feature("serial", _tool("ask_two_serial"), "Ada Lovelace", (ELICIT, ELICIT), rounds=2),
     Feature("many", _tool("ask_many", {"questions": 4}), "Ann Ann Ann Ann", (ELICIT,) * 4, rounds=4),
-    Feature("asked-while-held", _tool("ask_while_held"), "Ada Lovelace", (ELICIT, ELICIT), rounds=2),
+    Feature(
+        "asked-while-held",
+        _tool("ask_while_held", {"delayMs": 400}),
+        "Ada Lovelace",
+        (ELICIT, ELICIT),
+        rounds=2,
+    ),
     Feature("address", _tool("ask_url"), "opened", (ELICIT,)),
     Feature(
         "address-required",
         _tool("url_required", {"key": "$key"}),
         "visited $key",
         (ELICIT,),
-        not_on=frozenset({"ts-1.12"}),  # that release drops the `data` of every error, and with it the address
+        not_on=frozenset(
+            {"ts-1.12"}
+        ),  # that release drops the `data` of every error, and with it the address
     ),
     Feature(
         "weather",

@@ -1,11 +1,15 @@
-"""Starts gateways in the test's own process, in front of whichever upstream; stops all of them."""
+"""Starts gateways in the test's own process, in front of whichever upstream; stops all of them.
+
+Every test loads this. The gateway is imported when one is wanted: tests of one room stay quick, and tell of
+what is broken in that room only.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gateway.app import Gateway
-from gateway.settings.model import Settings
+if TYPE_CHECKING:
+    from gateway.app import Gateway
 
 UPSTREAM = "legacy"
 
@@ -14,7 +18,7 @@ UPSTREAM = "legacy"
 class Served:
     """A gateway that listens."""
 
-    gateway: Gateway
+    gateway: "Gateway"
     url: str
     """The endpoint of its (first) upstream."""
 
@@ -23,7 +27,7 @@ class Served:
 class Gateways:
     """Call it to start one more gateway. The `gateway` fixture is one of these."""
 
-    _started: list[Gateway] = field(default_factory=list)
+    _started: "list[Gateway]" = field(default_factory=list)
 
     async def __call__(
         self, upstream_url: str, *, settings: Mapping[str, Any] | None = None, **upstream: Any
@@ -39,6 +43,9 @@ class Gateways:
 
     async def start(self, settings: Mapping[str, Any]) -> Served:
         """Start a gateway with these settings, whole."""
+        from gateway.app import Gateway  # noqa: PLC0415
+        from gateway.settings.model import Settings  # noqa: PLC0415
+
         checked = Settings.model_validate(settings)
         gateway = Gateway(checked)
         self._started.append(gateway)

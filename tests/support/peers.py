@@ -32,7 +32,12 @@ PYTHON_KINDS = ("py-1.12", "py-1.26", "py-1.30")
 TYPESCRIPT_KINDS = ("ts-1.12", "ts-1.32")
 FIXTURE_KINDS = PYTHON_KINDS + TYPESCRIPT_KINDS
 EVERYTHING_KINDS = ("everything-2025.9.25", "everything-2026.8.31")
-KINDS = FIXTURE_KINDS + EVERYTHING_KINDS
+CONFORMANCE_KINDS = ("conformance-py", "conformance-ts")
+"""What the official suite wants of a server, on py-1.30 and on ts-1.32."""
+KINDS = FIXTURE_KINDS + EVERYTHING_KINDS + CONFORMANCE_KINDS
+
+PUBLISHED_KINDS = ("filesystem", "memory", "sequential-thinking")
+"""Servers as published, which speak stdio only."""
 
 _START_SECONDS = 30.0  # five peers starting at once on two busy cores took 8 s
 _ATTEMPTS = 3
@@ -84,23 +89,25 @@ def launch(
     json_response: bool = False,
     stateless: bool = False,
     event_store: bool = False,
+    transport: str = "streamable-http",
     arguments: Sequence[str] = (),
 ) -> Running:
-    """Start a legacy server and wait until it accepts; `stop` ends it.
+    """Start a legacy server and wait until it accepts; `stop` ends it. Its transport may also be `sse`.
 
     `arguments` go to the fixture as they are (`--bad-tools`, `--page-size 3`, `--roots-on-init`, …).
     """
     if kind in EVERYTHING_KINDS:
         if json_response or stateless or event_store or arguments:
             raise PeerFailed(f"{kind} takes no options")
-        return _launch_everything(kind, port)
+        return _launch_everything(kind, port, transport)
     switches = [
         *(["--json-response"] if json_response else []),
         *(["--stateless"] if stateless else []),
         *(["--event-store"] if event_store else []),
+        *(["--transport", "sse"] if transport == "sse" else []),
         *arguments,
     ]
-    command = [*_fixture_command(kind), "--port", str(port), *switches]
+    command = [*fixture_command(kind), "--port", str(port), *switches]
     running = _spawn(kind, command, stdout=subprocess.PIPE)
     try:
         assert running.process.stdout is not None
@@ -108,7 +115,7 @@ def launch(
     except BaseException:
         stop(running)
         raise
-    return _at(running, found)
+    return _at(running, found, transport)
 
 
 def stop(running: Running) -> None:
@@ -185,7 +192,13 @@ def _present(path: Path) -> str:
     return str(path)
 
 
-def _fixture_command(kind: str) -> list[str]:
+def fixture_command(kind: str) -> list[str]:
+    """What starts a fixture server, switches excepted; for gateways that start their server themselves."""
+    if kind == "conformance-py":
+        return [_present(TOOLS / "py-mcp-1.30" / "bin" / "python"), str(SERVERS / "conformance_legacy.py")]
+    if kind == "conformance-ts":
+        sdk = _present(TOOLS / "node" / "ts-1.32")
+        return [_present(NODE), str(SERVERS / "conformance_legacy.mjs"), "--sdk", sdk]
     release = kind.partition("-")[2]
     if kind in PYTHON_KINDS:
         return [_present(TOOLS / f"py-mcp-{release}" / "bin" / "python"), str(SERVERS / "py_legacy.py")]
@@ -195,15 +208,28 @@ def _fixture_command(kind: str) -> list[str]:
     raise PeerFailed(f"no such legacy server: {kind} (there are {', '.join(KINDS)})")
 
 
-def _launch_everything(kind: str, port: int) -> Running:
-    package = TOOLS / "node" / kind / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-    command = [_present(NODE), _present(package), "streamableHttp"]
+def stdio_command(kind: str, arguments: Sequence[str] = ()) -> list[str]:
+    """What starts a server over stdio: for the gateway to start."""
+    if kind in EVERYTHING_KINDS:
+        return [_present(NODE), _present(_published(kind, "everything")), "stdio"]
+    if kind in PUBLISHED_KINDS:
+        return [_present(NODE), _present(_published("servers-2026.8.31", kind)), *arguments]
+    return [*fixture_command(kind), "--transport", "stdio", *arguments]
+
+
+def _published(folder: str, server: str) -> Path:
+    return TOOLS / "node" / folder / f"node_modules/@modelcontextprotocol/server-{server}/dist/index.js"
+
+
+def _launch_everything(kind: str, port: int, transport: str) -> Running:
+    mode = "sse" if transport == "sse" else "streamableHttp"
+    command = [_present(NODE), _present(_published(kind, "everything")), mode]
     for _ in range(_ATTEMPTS):
         # It does not tell which port it got, so one is chosen here; another process may be faster to take it.
         chosen = port or _free_port()
         running = _spawn(kind, command, {"PORT": str(chosen)})
         if _accepts(running, chosen):
-            return _at(running, chosen)
+            return _at(running, chosen, transport)
         words = running.said()
         stop(running)
     raise PeerFailed(f"{kind} did not start:\n{words}")
@@ -225,8 +251,9 @@ def _spawn(
     return Running(kind, "", 0, process, log)
 
 
-def _at(running: Running, port: int) -> Running:
-    return Running(running.kind, f"http://127.0.0.1:{port}/mcp", port, running.process, running.log)
+def _at(running: Running, port: int, transport: str) -> Running:
+    path = "sse" if transport == "sse" else "mcp"
+    return Running(running.kind, f"http://127.0.0.1:{port}/{path}", port, running.process, running.log)
 
 
 def _announced_port(running: Running, stdout: IO[bytes]) -> int:

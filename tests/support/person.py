@@ -55,8 +55,8 @@ class Person:
 
 
 def plan_answers(action: str = "accept") -> Json:
-    """The same person, for the TypeScript client; a form is found there by the last of its properties."""
-    forms = [{"match": max(form, key=_rarity), "content": form, "action": action} for form in FORMS]
+    """The same person, for the TypeScript client; a form is found there by one of its properties."""
+    forms = [{"match": _telling(form), "content": form, "action": action} for form in FORMS]
     return {
         "elicitation": [*forms, {"action": action}],
         "sampling": MODEL_SAYS,
@@ -64,5 +64,5 @@ def plan_answers(action: str = "accept") -> Json:
     }
 
 
-def _rarity(name: str) -> bool:
-    return name != "name"
+def _telling(form: Json) -> str:
+    return next((name for name in form if name != "name"), "name")

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Self
 
 import httpx2
@@ -112,8 +113,10 @@ class PythonClient:
         self.client = await self._stack.enter_async_context(self._client)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
-        await self._stack.__aexit__(kind, *rest)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
         if kind is None:
             self._judge()
 
@@ -142,15 +145,15 @@ class PythonClient:
         """The kinds of result that requests of this method got, in order."""
         return [entry.result_type for entry in self.rounds if entry.method == method]
 
-    async def _elicited(self, _: Any, params: Any) -> ElicitResult:
+    async def _elicited(self, context: Any, params: Any) -> ElicitResult:
         return ElicitResult.model_validate(self.person.answer("elicitation/create", _plain(params)))
 
-    async def _sampled(self, _: Any, params: Any) -> CreateMessageResult:
+    async def _sampled(self, context: Any, params: Any) -> CreateMessageResult:
         return CreateMessageResult.model_validate(
             self.person.answer("sampling/createMessage", _plain(params))
         )
 
-    async def _listed(self, _: Any) -> ListRootsResult:
+    async def _listed(self, context: Any) -> ListRootsResult:
         return ListRootsResult.model_validate(self.person.answer("roots/list", {}))
 
     async def _logged(self, params: LoggingMessageNotificationParams) -> None:

@@ -40,6 +40,10 @@ class Turn:
         self.message: Json = json.loads(body) if body else {}
         self.is_over = False
         """The connection is not to be used again."""
+        self.was_known = True
+        """It came on a session that is open, or opened one: its script is what was told, not a refusal."""
+        self.is_finished = False
+        """Its script has come to its end."""
         self.has_left = False
         """The client was seen to have closed the connection."""
         self._newline = "\n"
@@ -131,25 +135,25 @@ class Turn:
     # --- bytes -------------------------------------------------------------------------
 
     async def write(self, data: bytes) -> None:
-        self._writer.write(data)
+        self.writer.write(data)
         with contextlib.suppress(ConnectionError):
-            await self._writer.drain()
+            await self.writer.drain()
 
     def hang_up(self) -> None:
         """FIN, wherever we are."""
         self.is_over = True
-        self._writer.close()
+        self.writer.close()
 
     def reset(self) -> None:
         """RST, wherever we are."""
         self.is_over = True
-        sock = self._writer.get_extra_info("socket")
+        sock = self.writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self._writer.transport.abort()
+        self.writer.transport.abort()
 
     def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Where it came from."""
-        self._reader, self._writer = reader, writer
+        self._reader, self.writer = reader, writer
 
 
 Script = Callable[[Turn], Awaitable[None]]
@@ -171,6 +175,8 @@ class Scripted:
     unknown_session: Script | None = None
     """How a request on a session that we do not know is answered; 404 by itself."""
     port: int = 0
+    connections: int = 0
+    """How many were accepted."""
 
     def __post_init__(self) -> None:
         self._issued = Counter[str]()
@@ -239,13 +245,22 @@ class Scripted:
         await self.wait_until(lambda: bool(self.answers(id_)))
         return self.answers(id_)[0]
 
-    async def ask_standing(self, message: Json, session: str | None = None) -> None:
+    async def say(self, message: Json, session: str | None = None) -> None:
         """Say something on a GET stream; that of the only session if none is named."""
-        if session is None:
-            (stream,) = self.standing.values()
-        else:
-            stream = self.standing[session]
-        await stream.event(message)
+        await self._standing(session).event(message)
+
+    async def hang_up_standing(self, session: str | None = None) -> None:
+        """End a GET stream properly, and forget it."""
+        stream = self._standing(session)
+        await stream.finish()
+        del self.standing[stream.session]
+        stream.hang_up()
+
+    def _standing(self, session: str | None) -> Turn:
+        if session is not None:
+            return self.standing[session]
+        (stream,) = self.standing.values()
+        return stream
 
     # --- serving -------------------------------------------------------------------------
 
@@ -254,12 +269,14 @@ class Scripted:
         assert task is not None
         self._tasks.add(task)
         self._open.add(writer)
+        self.connections += 1
         try:
             while (turn := await self._read(reader)) is not None:
                 turn.connect(reader, writer)
                 self.turns.append(turn)
                 await self.changed()
                 await self._script_for(turn)(turn)
+                turn.is_finished = True
                 await self.changed()
                 if turn.is_over:
                     break
@@ -283,6 +300,7 @@ class Scripted:
 
     def _script_for(self, turn: Turn) -> Script:
         if self.sessions and turn.method != "initialize" and turn.session not in self.known:
+            turn.was_known = False
             return self.unknown_session or _not_found
         return self.on.get(turn.method) or _BY_ITSELF.get(turn.method) or _accepted
 

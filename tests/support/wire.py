@@ -82,7 +82,7 @@ class Wire:
         self._ids = count(1)
         self._http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=20),
+            timeout=aiohttp.ClientTimeout(total=45),  # two hundred at once, on two busy cores
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
@@ -102,7 +102,9 @@ class Wire:
         more: Json = {"requestState": options.pop("state", None) or asked.state}
         if answers is not None:
             more["inputResponses"] = answers
-        return await self.request(asked.method, {**asked.params, **options.pop("changes", {})}, more, **options)
+        return await self.request(
+            asked.method, {**asked.params, **options.pop("changes", {})}, more, **options
+        )
 
     async def request(
         self,
@@ -113,8 +115,14 @@ class Wire:
         capabilities: Json | None = None,
         token: str | int | None = None,
         level: str | None = None,
+        opened: asyncio.Event | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send one request and read its answer to the end. `more` are members for this round only."""
+        """Send one request and read its answer to the end. `more` are members for this round only.
+
+        `headers` go beside those that every request needs.
+        `opened` is set when the response begins: under a short keep-alive that is when the round runs.
+        """
         params, number = params or {}, next(self._ids)
         meta = {
             f"{_META}protocolVersion": MODERN,
@@ -130,8 +138,10 @@ class Wire:
             "params": {**params, **(more or {}), "_meta": meta},
         }
         async with self._http.post(
-            self.url, data=json.dumps(body), headers=self._headers(method, params)
+            self.url, data=json.dumps(body), headers={**self._headers(method, params), **(headers or {})}
         ) as response:
+            if opened is not None:
+                opened.set()
             raw = await response.read()
         return _answer(method, params, number, response, raw)
 
@@ -149,9 +159,7 @@ class Wire:
         return headers
 
 
-def _answer(
-    method: str, params: Json, number: int, response: aiohttp.ClientResponse, raw: bytes
-) -> Answer:
+def _answer(method: str, params: Json, number: int, response: aiohttp.ClientResponse, raw: bytes) -> Answer:
     if response.content_type == "text/event-stream":
         *notifications, message = events_of(raw)
         assert response.status == 200

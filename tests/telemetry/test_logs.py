@@ -1,5 +1,6 @@
 """What an operator reads, and what nobody may read there."""
 
+import asyncio
 import io
 import logging
 import subprocess
@@ -24,14 +25,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def finish(log: logs.Log, outcome: Outcome = Outcome.COMPLETE) -> None:
+def finish(outcome: Outcome = Outcome.COMPLETE, target: str = "update_work_item") -> None:
     logs.round_finished(
-        log,
         exchange="x1",
         round=2,
         upstream="crm",
         method="tools/call",
-        target="update_work_item",
+        target=target,
         era="2025-11-25",
         status=200,
         outcome=outcome,
@@ -44,7 +44,7 @@ def finish(log: logs.Log, outcome: Outcome = Outcome.COMPLETE) -> None:
 
 
 def test_a_round_is_one_json_line_with_time_level_and_event_in_front(written: Written) -> None:
-    finish(logs.get_logger())
+    finish()
     [line] = written()
     assert list(line)[:3] == ["ts", "level", "event"]
     assert line["ts"].endswith("Z")
@@ -78,16 +78,62 @@ def test_a_round_is_one_json_line_with_time_level_and_event_in_front(written: Wr
 def test_the_level_of_a_round_tells_whether_somebody_should_look(
     written: Written, outcome: Outcome, level: str
 ) -> None:
-    finish(logs.get_logger(), outcome)
+    finish(outcome)
     assert written()[0]["level"] == level
 
 
 def test_rounds_can_be_captured_in_tests(written: Written) -> None:
     with capture_logs() as captured:
-        finish(logs.get_logger())
+        finish()
     assert captured[0]["event"] == LogEvent.ROUND
     assert captured[0]["target"] == "update_work_item"
     assert written() == []
+
+
+@pytest.mark.parametrize("format_", ["json", "console"])
+def test_the_words_of_strangers_in_a_round_are_redacted(stream: io.StringIO, format_: logs.Format) -> None:
+    logs.configure("info", format_, stream)
+    finish(target="https://me:HUSH@crm/?token=HUSH")
+    assert "crm" in stream.getvalue()
+    assert "HUSH" not in stream.getvalue()
+
+
+def test_a_round_about_something_that_is_not_unicode_is_not_lost(written: Written) -> None:
+    finish(target="caf\udce9")
+    assert written()[0]["target"] == "caf\\udce9"
+
+
+def test_rounds_below_the_level_are_not_written(stream: io.StringIO) -> None:
+    logs.configure("warning", "json", stream)
+    finish()
+    assert stream.getvalue() == ""
+
+
+async def test_rounds_wait_a_moment_for_each_other_but_not_for_what_went_wrong(written: Written) -> None:
+    finish(target="one")
+    finish(target="two")
+    assert written() == []
+    finish(Outcome.UPSTREAM_FAILED, target="three")
+    assert [line["target"] for line in written()] == ["one", "two", "three"]
+
+
+async def test_rounds_that_wait_are_written_by_themselves() -> None:
+    was_written = asyncio.Event()
+
+    class Noticing(io.StringIO):
+        def flush(self) -> None:
+            was_written.set()
+
+    logs.configure("info", "json", Noticing())
+    finish()
+    async with asyncio.timeout(5):
+        await was_written.wait()
+
+
+async def test_many_rounds_do_not_wait_for_the_moment_to_pass(written: Written) -> None:
+    for _ in range(256):
+        finish()
+    assert len(written()) == 256
 
 
 def test_lines_below_the_level_are_not_written(stream: io.StringIO) -> None:
@@ -158,7 +204,7 @@ def test_text_that_is_not_unicode_does_not_lose_the_line(written: Written) -> No
 def test_a_stream_that_is_closed_does_not_fail_the_caller(stream: io.StringIO) -> None:
     logs.configure("info", "json", stream)
     stream.close()
-    finish(logs.get_logger())
+    finish()
 
 
 def test_a_full_disk_does_not_fail_the_caller() -> None:
@@ -167,7 +213,7 @@ def test_a_full_disk_does_not_fail_the_caller() -> None:
             raise OSError(28, "No space left on device")
 
     logs.configure("info", "json", Full())
-    finish(logs.get_logger())
+    finish()
 
 
 def test_bytes_go_straight_to_a_stream_that_has_them() -> None:

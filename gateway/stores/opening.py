@@ -1,0 +1,29 @@
+"""An address into a store. The only place that knows which kinds there are."""
+
+from collections.abc import Callable
+
+from gateway.settings.store_url import StoreUrl
+from gateway.stores.memory import MemoryStore
+from gateway.stores.protocol import Store
+
+
+class StoreUnusable(Exception):
+    """This installation cannot use such a store. The text is for whoever starts the gateway."""
+
+
+def open_store(url: StoreUrl, *, now: Callable[[], float]) -> Store:
+    """The store at this address, not yet started. `now` is a clock that only goes forward.
+
+    Raises:
+        StoreUnusable: the library for it is not installed.
+    """
+    if not url.is_shared:
+        return MemoryStore(now)
+    try:
+        # Half a second and ten megabytes that a gateway of one process does not need.
+        from gateway.stores.redis import RedisStore  # noqa: PLC0415
+    except ImportError:
+        raise StoreUnusable(
+            f"store: {url} needs the Redis library: pip install 'mcp-holdfast[redis]'"
+        ) from None
+    return RedisStore(url)

@@ -1,0 +1,73 @@
+"""Where finished log lines go, at once or in bundles; it knows nothing about what they say."""
+
+import asyncio
+import atexit
+import sys
+from typing import Any, Final, TextIO
+
+_PATIENCE_SECONDS: Final = 0.05
+_MOST_WAITING: Final = 256
+"""Lines. A system call each is what they would cost; in bundles they are almost free."""
+
+
+class Sink:
+    """Writes lines. A log that cannot be written must not fail the round that it tells about.
+
+    There is one, shared by all loggers, so that a change of stream reaches also
+    those that were made before.
+    """
+
+    def __init__(self) -> None:
+        self._text: TextIO = sys.stdout
+        self._binary: Any = None
+        self._waiting: list[bytes] = []
+        self._due_in: asyncio.AbstractEventLoop | None = None
+        atexit.register(self.flush)
+
+    def turn_to(self, stream: TextIO) -> None:
+        """Write to this stream from now on."""
+        self.flush()
+        self._text = stream
+        self._binary = getattr(stream, "buffer", None)
+
+    def write(self, line: bytes) -> None:
+        """Write the line now, after those that wait."""
+        self._waiting.append(line)
+        self.flush()
+
+    def write_soon(self, line: bytes) -> None:
+        """Write the line within a moment, together with others. Without an event loop: now."""
+        waiting = self._waiting
+        waiting.append(line)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.flush()
+            return
+        if len(waiting) >= _MOST_WAITING:
+            self.flush()
+        elif self._due_in is not loop:
+            self._due_in = loop
+            loop.call_later(_PATIENCE_SECONDS, self._on_time)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if not self._waiting:
+            return
+        lines = b"\n".join((*self._waiting, b""))
+        self._waiting.clear()
+        try:
+            if self._binary is not None:
+                self._binary.write(lines)
+                self._binary.flush()
+            else:
+                self._text.write(lines.decode())
+                self._text.flush()
+        except (OSError, ValueError):
+            pass  # a closed pipe, a full disk: there is nowhere left to say so
+
+    def _on_time(self) -> None:
+        self._due_in = None
+        self.flush()
+
+    debug = info = warning = error = critical = write

@@ -1,0 +1,143 @@
+"""How one upstream is reached: which transport it speaks is found out once, and again when that stops being true.
+
+    command                      a process per session (stdio)
+    url, transport given         that one
+    url, auto                    Streamable HTTP; HTTP+SSE if `initialize` is refused with 404 or 405 and a GET
+                                 brings an `endpoint` event. What worked is tried first from then on.
+
+Nothing is probed: the handshake that has to be made anyway is the question.
+"""
+
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from gateway.errors import UpstreamFault, UpstreamRefused, UpstreamSpokeNonsense, UpstreamUnauthorized
+from gateway.settings.model import Upstream
+from gateway.telemetry.logs import get_logger
+from gateway.telemetry.names import LogEvent
+from gateway.upstreams.guard import Guard
+from gateway.upstreams.http_client import new_client
+from gateway.upstreams.http_sse import HttpSse
+from gateway.upstreams.last_words import Allowance
+from gateway.upstreams.pool import Caller
+from gateway.upstreams.process import environment
+from gateway.upstreams.session import Session
+from gateway.upstreams.stdio import Stdio
+from gateway.upstreams.streamable_http import StreamableHttp
+from gateway.upstreams.transport import Channel
+
+if TYPE_CHECKING:
+    import aiohttp
+
+Transport: TypeAlias = Literal["streamable-http", "sse", "stdio"]
+Greet: TypeAlias = Callable[[Channel], Awaitable[Session]]
+"""Opens a session on a channel, or raises and closes the channel."""
+
+_NOT_HERE: Final = frozenset({404, 405})
+_OTHER: Final[dict[Transport, Transport]] = {"streamable-http": "sse", "sse": "streamable-http"}
+
+
+class Dialer:
+    """Opens sessions with one upstream, from `start` to `close`."""
+
+    def __init__(self, name: str, settings: Upstream, *, version: str, max_event_bytes: int) -> None:
+        self._settings = settings
+        self._version = version
+        self._max_event_bytes = max_event_bytes
+        self._log = get_logger().bind(upstream=name)
+        self._http: aiohttp.ClientSession | None = None
+        self._guard = Guard()
+        self._allowance = Allowance(time.monotonic)
+        self._found: Transport | None = None
+
+    @property
+    def transport(self) -> Transport | None:
+        """What the upstream speaks, as configured or found; None: not known yet."""
+        match self._settings.transport:
+            case "auto":
+                return "stdio" if self._settings.command else self._found
+            case fixed:
+                return fixed
+
+    async def start(self) -> None:
+        """Get ready; the upstream need not be there yet."""
+        self._http = new_client(connect_timeout=self._settings.connect_timeout, version=self._version)
+
+    async def close(self) -> None:
+        """Let go of connections. Sessions were closed before."""
+        if self._http is not None:
+            await self._http.close()
+        await self._guard.close()
+
+    async def dial(self, caller: Caller, greet: Greet) -> Session:
+        """Open a session for a caller.
+
+        Raises:
+            UpstreamFault: the upstream cannot be reached, or speaks none of this.
+        """
+        if self._settings.transport != "auto" or self._settings.command:
+            return await greet(await self._channel(self.transport or "stdio", caller))
+        first = self._found or "streamable-http"
+        try:
+            session = await greet(await self._channel(first, caller))
+        except (UpstreamRefused, UpstreamSpokeNonsense) as refusal:
+            if not _speaks_otherwise(refusal, first):
+                raise
+            return await self._dial_otherwise(_OTHER[first], caller, greet, refusal)
+        self._remember(first)
+        return session
+
+    async def _dial_otherwise(
+        self, transport: Transport, caller: Caller, greet: Greet, refusal: UpstreamFault
+    ) -> Session:
+        try:
+            session = await greet(await self._channel(transport, caller))
+        except UpstreamUnauthorized:
+            raise
+        except UpstreamFault:
+            self._found = None
+            raise refusal from None  # neither way works: the one that was meant to says why
+        self._remember(transport)
+        return session
+
+    async def _channel(self, transport: Transport, caller: Caller) -> Channel:
+        if transport == "stdio":
+            return await self._start_process()
+        if self._http is None or self._settings.url is None:
+            raise AssertionError("not started, or without a URL")
+        headers = {} if caller.authorization is None else {"Authorization": caller.authorization}
+        size = self._max_event_bytes
+        if transport == "streamable-http":
+            return StreamableHttp(self._http, self._settings.url, headers=headers, max_event_bytes=size)
+        channel = HttpSse(
+            self._http, self._settings.url, headers=headers, max_event_bytes=size, log=self._log
+        )
+        await channel.open()
+        return channel
+
+    async def _start_process(self) -> Channel:
+        channel = Stdio(max_line_bytes=self._max_event_bytes, log=self._log, allowance=self._allowance)
+        configured = {name: value.get_secret_value() for name, value in self._settings.env.items()}
+        await channel.open(
+            self._settings.command,
+            env=environment(os.environ, configured),
+            cwd=self._settings.cwd,
+            guard=self._guard,
+        )
+        return channel
+
+    def _remember(self, transport: Transport) -> None:
+        if self._found != transport:
+            self._found = transport
+            self._log.info(LogEvent.TRANSPORT_FOUND, transport=transport)
+
+
+def _speaks_otherwise(refusal: UpstreamFault, tried: Transport) -> bool:
+    """Does this refusal mean that the server may speak the other transport?"""
+    match refusal:
+        case UpstreamRefused(status=status):
+            return status in _NOT_HERE or tried == "sse"
+        case _:
+            return tried == "sse"  # a GET that brought no event stream: the server was changed
