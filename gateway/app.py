@@ -5,7 +5,7 @@ The way of a request, each arrow one call:
     edge.front    which upstream does the path name
     edge.mcp  ->  edge.classify      whose request is it, may it go on        (pure)
               ->  edge.principals    who is calling
-              ->  relay.relay        discover | fetch | call | retry
+              ->  relay.relay        discover | fetch | call | retry | listen
                     ->  relay.tickets  ->  sealing.box    is this ticket ours, theirs, in time
                     ->  holds.ledger                      which exchange does it name
                     ->  upstreams.pool                    a legacy session of this caller's own
@@ -32,6 +32,7 @@ from gateway.edge.principals import Doorkeeper
 from gateway.relay.place import Shared
 from gateway.relay.relay import Relay
 from gateway.sealing.box import Box
+from gateway.sealing.envelope import Envelope
 from gateway.sealing.keyring import Keyring
 from gateway.settings.load import sealing_secrets
 from gateway.settings.model import Settings
@@ -41,6 +42,8 @@ from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent
 
 _BACKLOG: Final = 4096
+_CUT_SECONDS: Final = 2.0
+"""What a second signal leaves for farewells."""
 
 
 class Gateway:
@@ -54,8 +57,10 @@ class Gateway:
         self._address: Address | None = None
         self.admin_address: Address | None = None
         self._metrics = Metrics(version=__version__, upstreams=settings.upstreams)
+        keyring = self._keyring()
         shared = Shared(
-            box=Box(self._keyring(), secrets.token_bytes),
+            box=Box(keyring, secrets.token_bytes),
+            envelope=Envelope(keyring, secrets.token_bytes),
             ticket_seconds=settings.sealing.ttl,
             max_event_bytes=settings.limits.event,
             metrics=self._metrics,
@@ -65,7 +70,11 @@ class Gateway:
         )
         self._relays = {name: Relay(name, upstream, shared) for name, upstream in settings.upstreams.items()}
 
-        self._front = self._public_front()
+        self._endpoints = self._public_endpoints()
+        self._front = Front(
+            {path: endpoint.handle for path, endpoint in self._endpoints.items()},
+            max_body_bytes=settings.limits.body,
+        )
 
     # --- life --------------------------------------------------------------------------
 
@@ -88,6 +97,10 @@ class Gateway:
         self._is_ready = False
         self._log.info(LogEvent.DRAINING, rounds=self._front.in_progress)
         await asyncio.sleep(self._settings.lame_duck)
+        for endpoint in self._endpoints.values():
+            endpoint.drain()
+        for relay in self._relays.values():
+            relay.end_subscriptions()  # these would never end by themselves
         try:
             async with asyncio.timeout(self._settings.drain):
                 await self._front.quiet()
@@ -97,6 +110,8 @@ class Gateway:
     async def stop(self) -> None:
         """Close the listeners, then every hold and session."""
         self._is_ready = False
+        for relay in self._relays.values():
+            relay.end_subscriptions()
         for runner in self._runners:
             await runner.cleanup()
         for relay in self._relays.values():
@@ -122,11 +137,11 @@ class Gateway:
         )
         return Keyring.ephemeral(secrets.token_bytes)
 
-    def _public_front(self) -> Front:
+    def _public_endpoints(self) -> dict[str, Endpoint]:
         secret = secrets.token_bytes(
             32
         )  # keeps principals apart in this process; tickets have keys of their own
-        endpoints = {
+        return {
             self._settings.path_of(name): Endpoint(
                 relay,
                 doorkeeper=Doorkeeper(self._settings.upstreams[name].auth.mode, secret),
@@ -134,10 +149,9 @@ class Gateway:
                 listen_host=self._settings.listen.host,
                 metrics=self._metrics,
                 new_error_id=lambda: secrets.token_hex(8),
-            ).handle
+            )
             for name, relay in self._relays.items()
         }
-        return Front(endpoints, max_body_bytes=self._settings.limits.body)
 
     async def _listen(self, runner: web.BaseRunner, address: Address) -> Address:
         await runner.setup()
@@ -157,7 +171,7 @@ def _unix_seconds() -> float:
 
 
 def serve(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT; a second signal cuts the drain short. Returns the exit code."""
+    """Run until SIGTERM or SIGINT; a second signal cuts the rest short. Returns the exit code."""
     configure(settings.log.level, settings.log.format)
     try:
         import uvloop  # noqa: PLC0415 - optional, and slow to import for commands that do not serve
@@ -172,17 +186,33 @@ async def _serve(settings: Settings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.put_nowait, number)
     gateway = Gateway(settings)
-    await gateway.start()
+    try:
+        await gateway.start()
+    except BaseException:
+        await gateway.stop()
+        raise
     _calm_the_collector()
     await signals.get()
-    draining = loop.create_task(gateway.drain())
+    ending = loop.create_task(_end(gateway))
     second = loop.create_task(signals.get())
-    await asyncio.wait([draining, second], return_when=asyncio.FIRST_COMPLETED)
-    is_cut = not draining.done()
-    for task in (draining, second):
-        task.cancel()
+    await asyncio.wait([ending, second], return_when=asyncio.FIRST_COMPLETED)
+    second.cancel()
+    if ending.done():
+        ending.result()
+        return 0
+    ending.cancel()
+    try:
+        async with asyncio.timeout(_CUT_SECONDS):
+            await asyncio.gather(ending, return_exceptions=True)
+            await gateway.stop()
+    except TimeoutError:
+        pass  # whoever does not take our farewell is not waited for
+    return 2
+
+
+async def _end(gateway: Gateway) -> None:
+    await gateway.drain()
     await gateway.stop()
-    return 2 if is_cut else 0
 
 
 def _calm_the_collector() -> None:

@@ -78,12 +78,17 @@ _NAMED_BY: Final = {
 }
 """The parameter that Mcp-Name repeats, for the methods that have one."""
 
-_ROUTING: Final = (names.PROTOCOL_VERSION, names.METHOD, names.NAME)
+_META_VERSION: Final = f"_meta {META_PROTOCOL_VERSION}"
 _MODERN_META: Final = (META_PROTOCOL_VERSION, META_CLIENT_CAPABILITIES, META_CLIENT_INFO)
 _BEFORE_THE_HEADER: Final = "2025-03-26"
 """What a request without a version header is taken for (streamable-http, "Protocol Version Header")."""
 _NONE: Final[list[str]] = []
-_takes_both: Final = lru_cache(maxsize=64)(accepts_both)  # a client sends the same Accept on every request
+# A client sends the same of these with every request.
+_takes_both: Final = lru_cache(maxsize=64)(accepts_both)
+_type_of: Final = lru_cache(maxsize=64)(media_type)
+_MOST_KEPT: Final = 256
+_LONGEST_KEPT: Final = 2048
+"""Bytes. Together they bound what clients can have us remember of their `_meta`."""
 
 
 class Headers(Protocol):
@@ -115,10 +120,11 @@ class Accepted(Struct, frozen=True):
 
 
 class Legacy(Struct, frozen=True):
-    """A request of a client that knows only the handshake and sessions."""
+    """From a client that knows only the handshake and sessions."""
 
-    id: Id
-    method: str
+    id: Id | None
+    method: str | None
+    """None: it is no single request."""
     requested: str
     """The revision it speaks or asks for."""
 
@@ -135,11 +141,33 @@ class Refusal(Struct, frozen=True):
     """The request's own id, if it could be read."""
 
 
+class _Meta(Struct, frozen=True):
+    """What `_meta` says, before anybody asks whether it may say so."""
+
+    members: Params
+    is_modern: bool
+    """Shows something of this era."""
+    version: Any
+    capabilities: Any
+    client_info: Any
+
+
 Verdict: TypeAlias = Modern | Accepted | Legacy | Refusal
 
 
-def classify(headers: Headers, body: bytes, *, served_methods: Container[str]) -> Verdict:
-    """Climb the ladder. `served_methods` are those that the endpoint implements."""
+def classify(
+    headers: Headers, body: bytes, *, served_methods: Container[str], passes_legacy: bool = False
+) -> Verdict:
+    """Climb the ladder.
+
+    Args:
+        headers: Of the POST.
+        body: Its whole body.
+        served_methods: Those that the endpoint implements.
+        passes_legacy: Legacy clients are handed on: what they post, whatever it is, is not ours to judge.
+    """
+    if passes_legacy and (legacy := _passing(headers, body)) is not None:
+        return legacy
     if not _is_plain_json(headers):
         return Refusal(UnsupportedMediaType(), None)
     try:
@@ -164,19 +192,59 @@ def classify(headers: Headers, body: bytes, *, served_methods: Container[str]) -
         return Refusal(error, message.id)
 
 
-def _climb(headers: Headers, request: Request, meta: Params | None, served: Container[str]) -> Modern:
+def is_legacy_visit(headers: Headers, verb: str) -> bool:
+    """Whether a GET or DELETE is a legacy client's: modern ones send neither."""
+    versions = headers.getall(names.PROTOCOL_VERSION, _NONE)
+    if headers.getall(names.METHOD, _NONE) or any(is_modern(version.strip()) for version in versions):
+        return False
+    if verb == "DELETE":
+        return bool(versions or headers.getall(names.SESSION_ID, _NONE))
+    accepted = (media_type(part) for line in headers.getall("Accept", _NONE) for part in line.split(","))
+    return verb == "GET" and (
+        bool(headers.getall(names.SESSION_ID, _NONE)) or names.EVENT_STREAM in accepted
+    )
+
+
+def _passing(headers: Headers, body: bytes) -> Legacy | None:
+    """What a legacy client posted, if it is one: a request, a notification, an answer, a batch, or nonsense.
+
+    Besides those of rung 4, who shows nothing of either era: a client of 2025-03-26 and a server without sessions.
+    """
+    if headers.getall(names.METHOD, _NONE):
+        return None
+    versions = [version.strip() for version in headers.getall(names.PROTOCOL_VERSION, _NONE)]
+    has_session = bool(headers.getall(names.SESSION_ID, _NONE))
+    if any(map(is_modern, versions)) or not (has_session or all(map(is_legacy, versions))):
+        return None
+    try:
+        message = parse(body)
+    except (NotJson, NotJsonRpc):
+        message = None
+    if isinstance(message, Request):
+        meta = _meta(message.params)
+        if meta is not None and meta.is_modern:
+            return None
+        if message.method == "initialize" and not versions:
+            return _legacy(headers, message, meta)
+        return Legacy(message.id, message.method, versions[0] if versions else _BEFORE_THE_HEADER)
+    if versions or has_session:
+        return Legacy(None, None, versions[0] if versions else _BEFORE_THE_HEADER)
+    return None
+
+
+def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Container[str]) -> Modern:
     """Rungs 5 to 13."""
     if not _takes_both(", ".join(headers.getall("Accept", _NONE))):
         raise NotAcceptable
-    for header in _ROUTING:
-        if len(headers.getall(header, _NONE)) > 1:
-            raise HeaderMismatch(detail=f"{header} appears more than once")
+    version_line = _only(headers, names.PROTOCOL_VERSION)
+    method_line = _only(headers, names.METHOD)
+    name_line = _only(headers, names.NAME)
     if meta is None:
         raise InvalidParams(detail="params._meta must be an object")
     version, capabilities = _required(meta)
-    _compare(headers, names.PROTOCOL_VERSION, version, f"_meta {META_PROTOCOL_VERSION}")
-    _compare(headers, names.METHOD, request.method, "method")
-    name = _compare_name(headers, request)
+    _compare(version_line, version, names.PROTOCOL_VERSION, _META_VERSION)
+    _compare(method_line, request.method, names.METHOD, "method")
+    name = _compare_name(name_line, request)
     if not is_modern(version):
         raise UnsupportedVersion(version, MODERN_VERSIONS)
     if request.method not in served:
@@ -187,34 +255,58 @@ def _climb(headers: Headers, request: Request, meta: Params | None, served: Cont
         id=request.id,
         method=request.method,
         params=request.params,
-        meta=meta,
+        meta=meta.members,
         name=name,
         capabilities=capabilities,
         client_info=_client_info(meta),
-        log_level=_log_level(meta),
-        progress_token=_progress_token(meta),
+        log_level=_log_level(meta.members),
+        progress_token=_progress_token(meta.members),
     )
 
 
 def _is_plain_json(headers: Headers) -> bool:
     """Anything else a browser may send across origins without asking first."""
     types = headers.getall("Content-Type", _NONE)
-    encodings = {value.strip().lower() for value in headers.getall("Content-Encoding", _NONE)}
-    return len(types) == 1 and media_type(types[0]) == names.JSON and encodings <= {"identity"}
+    if len(types) != 1 or _type_of(types[0]) != names.JSON:
+        return False
+    return all(value.strip().lower() == "identity" for value in headers.getall("Content-Encoding", _NONE))
 
 
-def _meta(params: Params) -> Params | None:
+def _meta(params: Params) -> _Meta | None:
+    """`_meta`, if it is an object. A client says the same of itself each time, so what it said is remembered."""
+    raw = params.get("_meta")
+    if raw is None:
+        return None
+    data = bytes(raw)
+    if len(data) > _LONGEST_KEPT or b"progressToken" in data:  # such a token never comes again
+        return _read_meta(data)
+    return _known_meta(data)
+
+
+def _read_meta(data: bytes) -> _Meta | None:
     try:
-        return decode_members(params["_meta"]) if "_meta" in params else None
+        members = decode_members(data)
     except NotJson:  # nested so deep that it could be skipped, but not taken apart
         return None
-
-
-def _legacy(headers: Headers, request: Request, meta: Params | None) -> Legacy | None:
-    """Rung 4: the request as a legacy client's, if that is what it is."""
-    versions = headers.getall(names.PROTOCOL_VERSION, _NONE)
-    if headers.getall(names.METHOD, _NONE) or (meta is not None and not meta.keys().isdisjoint(_MODERN_META)):
+    if members is None:
         return None
+    return _Meta(
+        members=members,
+        is_modern=not members.keys().isdisjoint(_MODERN_META),
+        version=_value(members, META_PROTOCOL_VERSION),
+        capabilities=_value(members, META_CLIENT_CAPABILITIES),
+        client_info=_value(members, META_CLIENT_INFO),
+    )
+
+
+_known_meta: Final = lru_cache(maxsize=_MOST_KEPT)(_read_meta)
+
+
+def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | None:
+    """Rung 4: the request as a legacy client's, if that is what it is."""
+    if headers.getall(names.METHOD, _NONE) or (meta is not None and meta.is_modern):
+        return None
+    versions = headers.getall(names.PROTOCOL_VERSION, _NONE)
     if versions:
         speaks_legacy = all(is_legacy(version.strip()) for version in versions)
         return Legacy(request.id, request.method, versions[0].strip()) if speaks_legacy else None
@@ -226,40 +318,44 @@ def _legacy(headers: Headers, request: Request, meta: Params | None) -> Legacy |
     return None
 
 
-def _required(meta: Params) -> tuple[str, dict[str, Any]]:
-    """Rung 7."""
-    version = _value(meta, META_PROTOCOL_VERSION)
-    if not isinstance(version, str):
-        raise InvalidParams(detail=f"_meta must have {META_PROTOCOL_VERSION}, a string")
-    capabilities = _value(meta, META_CLIENT_CAPABILITIES)
-    if not isinstance(capabilities, dict):
-        raise InvalidParams(detail=f"_meta must have {META_CLIENT_CAPABILITIES}, an object")
-    return version, capabilities
-
-
-def _compare(headers: Headers, header: str, expected: str, source: str) -> None:
-    """Rungs 8 and 9. Header values are compared by case, header names are not."""
+def _only(headers: Headers, header: str) -> str | None:
+    """Rung 6; the header's one line, if there is one."""
     lines = headers.getall(header, _NONE)
-    if not lines:
+    if len(lines) > 1:
+        raise HeaderMismatch(detail=f"{header} appears more than once")
+    return lines[0] if lines else None
+
+
+def _required(meta: _Meta) -> tuple[str, dict[str, Any]]:
+    """Rung 7."""
+    if not isinstance(meta.version, str):
+        raise InvalidParams(detail=f"_meta must have {META_PROTOCOL_VERSION}, a string")
+    if not isinstance(meta.capabilities, dict):
+        raise InvalidParams(detail=f"_meta must have {META_CLIENT_CAPABILITIES}, an object")
+    return meta.version, meta.capabilities
+
+
+def _compare(line: str | None, expected: str, header: str, source: str) -> None:
+    """Rungs 8 and 9. Header values are compared by case, header names are not."""
+    if line is None:
         raise HeaderMismatch(detail=f"{header} is missing")
-    if lines[0].strip(" \t") != expected:
+    if line.strip(" \t") != expected:
         raise HeaderMismatch(detail=f"{header} does not match {source}")
 
 
-def _compare_name(headers: Headers, request: Request) -> str | None:
+def _compare_name(line: str | None, request: Request) -> str | None:
     """Rung 10; the name, if the method has one and it is a string."""
     parameter = _NAMED_BY.get(request.method)
     if parameter is None:
         return None
     named = _value(request.params, parameter)
     name = named if isinstance(named, str) else None
-    lines = headers.getall(names.NAME, _NONE)
-    if not lines:
+    if line is None:
         if name is not None:
             raise HeaderMismatch(detail=f"{names.NAME} is missing")
         return None
     try:
-        says = decode_value(lines[0])
+        says = decode_value(line)
     except HeaderUndecodable as error:
         raise HeaderMismatch(str(error), detail=f"{names.NAME} cannot be decoded") from None
     if says != name:
@@ -267,11 +363,11 @@ def _compare_name(headers: Headers, request: Request) -> str | None:
     return name
 
 
-def _client_info(meta: Params) -> dict[str, Any] | None:
-    info = _value(meta, META_CLIENT_INFO)
-    if info is not None and not isinstance(info, dict):
-        raise InvalidParams(detail=f"{META_CLIENT_INFO} must be an object")
-    return info
+def _client_info(meta: _Meta) -> dict[str, Any] | None:
+    info = meta.client_info
+    if info is None or isinstance(info, dict):
+        return info
+    raise InvalidParams(detail=f"{META_CLIENT_INFO} must be an object")
 
 
 def _log_level(meta: Params) -> str | None:

@@ -11,13 +11,21 @@ from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, classify
 from gateway.edge.origins import origin_allowed
 from gateway.edge.principals import Doorkeeper
 from gateway.edge.reply import json_response, write_round
+from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
-from gateway.errors import BodyTooLarge, GatewayError, MethodNotAllowed, OriginRefused, StateRejected
-from gateway.relay.listener import Listener, Reply
+from gateway.errors import (
+    BodyTooLarge,
+    GatewayError,
+    MethodNotAllowed,
+    OriginRefused,
+    Overloaded,
+    StateRejected,
+)
+from gateway.relay.listener import Ear, Listener, Reply
 from gateway.relay.relay import FETCHED_METHODS, Relay
 from gateway.relay.request import ClientRequest
 from gateway.settings.model import Limits
-from gateway.telemetry.logs import get_logger, round_finished
+from gateway.telemetry.logs import Round, get_logger, round_finished
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent, Outcome, Rung
 from gateway.wire import headers as names
@@ -27,7 +35,8 @@ DISCOVER: Final = "server/discover"
 _TOOLS_CALL: Final = "tools/call"
 _PARAM_PREFIX: Final = names.PARAM_PREFIX.lower()
 _NO_HEADERS: Final[Mapping[str, list[str]]] = {}
-SERVED_METHODS: Final = frozenset({DISCOVER, *FETCHED_METHODS, *ASKING_METHODS})
+_CANCELLED: Final = Reply(Outcome.CANCELLED, status=499)
+SERVED_METHODS: Final = frozenset({DISCOVER, LISTEN, *FETCHED_METHODS, *ASKING_METHODS})
 
 
 class Endpoint:
@@ -57,25 +66,32 @@ class Endpoint:
         )
         self._metrics = metrics
         self._new_error_id = new_error_id
+        self._is_draining = False
         self._log = get_logger()
+
+    def drain(self) -> None:
+        """Begin nothing new. A client that comes back with its answers is still served: so its call can end."""
+        self._is_draining = True
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
         started = time.perf_counter()
         try:
             self._check_door(request)
-            verdict = classify(request.headers, await self._read(request), served_methods=SERVED_METHODS)
+            verdict = classify(request.headers, await request.read(), served_methods=SERVED_METHODS)
+        except web.HTTPRequestEntityTooLarge:
+            verdict = Refusal(BodyTooLarge(f"more than {self._limits.body} bytes"), None)
         except GatewayError as error:
             verdict = Refusal(error, None)
         match verdict:
+            case Modern():
+                return await self._serve(request, verdict, started)
             case Accepted():
                 return web.Response(status=202)
             case Legacy():
                 return self._refuse(verdict.refusal(), started)
             case Refusal():
                 return self._refuse(verdict, started)
-            case Modern():
-                return await self._serve(request, verdict, started)
 
     async def _serve(self, request: web.BaseRequest, modern: Modern, started: float) -> web.StreamResponse:
         """One round, whatever happens in it; one log line at its end."""
@@ -91,12 +107,17 @@ class Endpoint:
             progress_token=modern.progress_token,
             param_headers=_param_headers(request) if modern.method == _TOOLS_CALL else _NO_HEADERS,
         )
-        heard: Listener | None = None
-        reply = Reply(Outcome.CANCELLED, status=499)  # unless something better is said below
+        heard: Ear | None = None
+        reply = _CANCELLED  # unless something better is said below
         error_id: str | None = None
         try:
+            if self._is_draining and "requestState" not in modern.params:
+                raise Overloaded("draining")
             if modern.method in ASKING_METHODS:
-                heard = await self._listen(client_request)
+                heard = await self._begin(client_request)
+            elif modern.method == LISTEN:
+                heard = self._relay.listen(client_request)
+            if heard is not None:
                 response, reply = await write_round(request, heard, modern.id, self._limits.keepalive)
                 return response
             fetch: Callable[[ClientRequest], Awaitable[Reply]] = (
@@ -119,13 +140,13 @@ class Endpoint:
                 heard.left()  # changes nothing after the last word
             self._note(modern.method, client_request.target, reply, started, heard, error_id)
 
-    async def _listen(self, request: ClientRequest) -> Listener:
-        if request.method == _TOOLS_CALL:
+    async def _begin(self, request: ClientRequest) -> Listener:
+        if request.method == _TOOLS_CALL and not self._relay.tools.has_no_say(request):
             await self._relay.tools.check(request)
         if "requestState" not in request.params:
             return await self._relay.call(request)
         try:
-            return self._relay.retry(request)
+            return await self._relay.retry(request)
         except StateRejected as error:
             self._metrics.state_rejected(self._relay.name, "rejected")
             self._log.warning(LogEvent.STATE_REJECTED, upstream=self._relay.name, detail=str(error))
@@ -136,12 +157,6 @@ class Endpoint:
             raise OriginRefused(f"Origin {request.headers.get(hdrs.ORIGIN)!r}")
         if request.method != hdrs.METH_POST:
             raise MethodNotAllowed(request.method)
-
-    async def _read(self, request: web.BaseRequest) -> bytes:
-        try:
-            return await request.read()
-        except web.HTTPRequestEntityTooLarge as error:
-            raise BodyTooLarge(f"more than {self._limits.body} bytes") from error
 
     def _refuse(self, refusal: Refusal, started: float) -> web.Response:
         reply = Reply.of(refusal.error)
@@ -154,12 +169,12 @@ class Endpoint:
         target: str | None,
         reply: Reply,
         started: float,
-        heard: Listener | None = None,
+        heard: Ear | None = None,
         error_id: str | None = None,
     ) -> None:
         seconds = time.perf_counter() - started
         self._metrics.round_finished(self._relay.name, method, reply.outcome, seconds)
-        round_finished(
+        line = Round(
             upstream=self._relay.name,
             method=method,
             target=target or None,
@@ -174,10 +189,13 @@ class Endpoint:
             rung=heard.rung if heard is not None and method is not None else Rung.FIRST if method else None,
             error_id=error_id,
         )
+        round_finished(line)
 
 
 def _param_headers(request: web.BaseRequest) -> Mapping[str, list[str]]:
     """The `Mcp-Param-*` lines, by what follows the prefix, in lower case."""
+    if _PARAM_PREFIX not in " ".join(request.headers).lower():
+        return _NO_HEADERS
     found: dict[str, list[str]] = {}
     for name, value in request.headers.items():
         if name[: len(_PARAM_PREFIX)].lower() == _PARAM_PREFIX:

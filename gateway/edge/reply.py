@@ -5,9 +5,9 @@ It knows no exchange; it takes what a listener gives until the last word.
 
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
-from gateway.relay.listener import Listener, Reply
+from gateway.relay.listener import Ear, Reply
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Id, encode_error, encode_result
 from gateway.wire.sse import encode_comment, encode_message
@@ -17,6 +17,7 @@ _STREAM_HEADERS: Final = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would keep events back otherwise
 }
+_JSON_HEADERS: Final = {hdrs.CONTENT_TYPE: names.JSON}
 _KEEP_ALIVE: Final = encode_comment("keep-alive")
 
 
@@ -31,16 +32,12 @@ def body_of(reply: Reply, request_id: Id | None) -> bytes:
 
 def json_response(reply: Reply, request_id: Id | None) -> web.Response:
     """The whole answer at once, with the status that belongs to it."""
-    return web.Response(
-        body=body_of(reply, request_id),
-        status=reply.status,
-        headers=dict(reply.headers),
-        content_type=names.JSON,
-    )
+    headers = {**_JSON_HEADERS, **reply.headers} if reply.headers else _JSON_HEADERS
+    return web.Response(body=body_of(reply, request_id), status=reply.status, headers=headers)
 
 
 async def write_round(
-    request: web.BaseRequest, listener: Listener, request_id: Id, keepalive: float
+    request: web.BaseRequest, listener: Ear, request_id: Id, keepalive: float
 ) -> tuple[web.StreamResponse, Reply]:
     """Answer a round as its listener hears it; returns what was answered, for the log."""
     heard = await listener.next(keepalive)

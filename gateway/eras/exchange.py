@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Final, assert_never
 
+from gateway import errors
 from gateway.eras import vocabulary as events
 from gateway.eras.asks import KeyNaming, asks_of_url_failure
 from gateway.eras.policy import AskPolicy
@@ -53,14 +54,6 @@ from gateway.eras.vocabulary import (
     StartSettling,
     UpstreamEvent,
 )
-from gateway.errors import (
-    CallLost,
-    CapabilityMissing,
-    GatewayError,
-    InvalidParams,
-    UpstreamFault,
-    UpstreamTimedOut,
-)
 from gateway.wire.jsonrpc import Failure, Params, Raw
 
 MAX_ROUNDS: Final = 64
@@ -81,6 +74,9 @@ class State(Enum):
     DONE = auto()
 
 
+_WORKING: Final = (State.GATED, State.CALLING, State.SETTLING)
+
+
 class Exchange:
     """Feed it events in the order they happened; perform the commands it returns, in order."""
 
@@ -90,9 +86,9 @@ class Exchange:
         "_has_run",
         "_is_running",
         "_is_sound",
-        "_may_rerun",
-        "_outcome",
         "_resend",
+        "may_rerun",
+        "outcome",
         "round",
         "runs",
         "state",
@@ -114,7 +110,8 @@ class Exchange:
         self.runs = 1
         """How often the call was sent for this exchange, by whichever process."""
         self._asked = Questions(policy, naming, known_roots)
-        self._may_rerun = may_rerun
+        self.may_rerun = may_rerun
+        """Would a second run of the call do no harm? Policy says; it is asked for only when it matters."""
         if past is not None:
             self.round, self.runs = past.round, past.runs
             self._asked.remember(past.journal)
@@ -125,7 +122,8 @@ class Exchange:
         self._is_sound = True
         """May another exchange use the session after this one?"""
         self._resend = False
-        self._outcome: Ending | None = None
+        self.outcome: Ending | None = None
+        """How the exchange ended, as the client hears it, or will hear when it is back."""
 
     @classmethod
     def restored(cls, policy: AskPolicy, naming: KeyNaming, past: Past, *, may_rerun: bool) -> "Exchange":
@@ -140,12 +138,7 @@ class Exchange:
     @property
     def is_working(self) -> bool:
         """Does the work clock run? It stands still while a human thinks."""
-        return self.state in (State.GATED, State.CALLING, State.SETTLING)
-
-    @property
-    def outcome(self) -> Ending | None:
-        """How the exchange ended, as the client hears it."""
-        return self._outcome
+        return self.state in _WORKING
 
     @property
     def open_asks(self) -> Mapping[str, Ask]:
@@ -154,8 +147,8 @@ class Exchange:
 
     @property
     def journal(self) -> Sequence[Entry]:
-        """What the client has answered so far."""
-        return self._asked.journal
+        """What the client has answered so far, in whichever run of the call."""
+        return self._asked.all_answers
 
     def questions(self) -> Hold:
         """What the client is being asked in the present round, for a client that lost our answer."""
@@ -166,6 +159,8 @@ class Exchange:
         if self.state is State.DONE:
             return []  # a late word of either side: the last word has been said
         match event:
+            case events.UpstreamAnswered():  # how nearly all calls end, most without anything in between
+                return self._hear_upstream(event)
             case events.ClientCalled() | events.ClientRetried() | events.ClientLeft():
                 return self._hear_client(event)
             case events.SettleElapsed() | events.HoldExpired() | events.WorkTimedOut() | events.RoundPaused():
@@ -180,18 +175,17 @@ class Exchange:
             case events.ClientRetried():
                 return self._resume(event)
             case events.ClientLeft():
-                reason = "The client closed the connection"
-                return self._abandon(reason, self._lost("cancelled")) if self.is_working else []
+                return self._abandon("The client left", self._lost("cancelled")) if self.is_working else []
 
     def _hear_upstream(self, event: UpstreamEvent) -> list[Command]:
         match event:
+            case events.UpstreamAnswered(result):
+                return self._end_call(self._judge(result))
             case events.UpstreamAsked(ask):
                 return self._take(ask)
             case events.UpstreamWithdrew(ask_id):
                 self._asked.withdraw(ask_id)
                 return self._unsettle()
-            case events.UpstreamAnswered(result):
-                return self._end_call(self._judge(result))
             case events.UpstreamFailed(failure):
                 return self._fail(failure)
             case events.UpstreamBroke(error):
@@ -212,7 +206,7 @@ class Exchange:
             case events.SettleElapsed():
                 return self._settled()
             case events.WorkTimedOut():
-                return self._break_off("Timed out", UpstreamTimedOut()) if self.is_working else []
+                return self._break_off("Timed out", errors.UpstreamTimedOut()) if self.is_working else []
             case events.HoldExpired():
                 return self._expire() if self.state is State.HELD else []
             case events.RoundPaused():
@@ -224,24 +218,25 @@ class Exchange:
         self._expect(State.IDLE)
         self._asked.meet(event.capabilities, event.answers)
         self.state = State.GATED
-        commands = [command for ask in self._early for command in self._take(ask)]
-        return [*commands, *(self._go_on() if commands or self.open_asks else self._send_call())]
+        if not self._early:
+            return self._send_call()
+        return [*(command for ask in self._early for command in self._take(ask)), *self._go_on()]
 
     def _resume(self, event: events.ClientRetried) -> list[Command]:
         self._expect(State.HELD)
         try:
             given = self._asked.read(event.answers)
             late = self._asked.read_late(event.answers)
-        except InvalidParams as error:
+        except errors.InvalidParams as error:
             return [Reject(error)]
         self.state = State.SETTLING  # somebody listens again
-        if self._may_rerun and is_worth_another_run(self._outcome, was_late=bool(late)):
+        if self.may_rerun and is_worth_another_run(self.outcome, was_late=bool(late)):
             return self._run_again(event, late)
         is_page_refused = self._asked.is_page_refused(given)
         commands = [command for key in given for command in self._asked.deliver(key, given[key])]
         commands += self._asked.meet_again(event.capabilities)
-        if self._outcome is not None:
-            return [*commands, *self._hear_outcome(self._outcome)]
+        if self.outcome is not None:
+            return [*commands, *self._hear_outcome(self.outcome)]
         if is_page_refused:
             return [*commands, *self._finish(CompleteFailure(_NOT_OPENED))]
         if self._resend and self._asked.needs:
@@ -256,7 +251,7 @@ class Exchange:
         self.runs += 1
         self._asked.start_over(late)
         self._asked.meet_again(event.capabilities)
-        self._outcome, self._is_sound = None, True
+        self.outcome, self._is_sound = None, True
         self._send_call()
         return [StartOver()]
 
@@ -265,7 +260,7 @@ class Exchange:
         if isinstance(outcome, CompleteFailure):
             urls = asks_of_url_failure(outcome.failure)
             if urls:
-                self._outcome = None
+                self.outcome = None
                 return self._hold_for_urls(urls, outcome.failure)
         return self._finish(outcome)
 
@@ -275,7 +270,7 @@ class Exchange:
         if not self._asked.hear(ask):
             return []
         if self._asked.are_endless:
-            return self._break_off("Asked too often", UpstreamFault(f"asked more than {MOST_HEARD} times"))
+            return self._break_off("Asked too often", errors.UpstreamFault(f"over {MOST_HEARD} asks"))
         commands = self._asked.take(ask)
         if self.state is State.CALLING and self.open_asks:
             self.state = State.SETTLING
@@ -294,8 +289,7 @@ class Exchange:
         self._resend = True
         self._is_running = False
         self._asked.needs = {}  # the call says itself what it failed of
-        commands = self._asked.close(_ENDED, keeping=Kind.ROOTS)
-        self._is_sound = self._is_sound and not commands
+        commands = self._close_asks_of_call()
         for ask in urls[:MOST_OPEN]:
             self._asked.take(ask)  # an ask without an id is told nothing
         if self._asked.needs:
@@ -340,9 +334,7 @@ class Exchange:
 
     def _hold(self) -> list[Command]:
         if self.round >= MAX_ROUNDS:
-            return self._break_off(
-                "Asked too often", UpstreamFault(f"asked in more than {MAX_ROUNDS} rounds")
-            )
+            return self._break_off("Asked too often", errors.UpstreamFault(f"over {MAX_ROUNDS} rounds"))
         self.state = State.HELD
         self.round += 1
         return [self.questions()]
@@ -351,31 +343,37 @@ class Exchange:
         self._is_running = False
         if self.state is not State.HELD:
             return self._finish(ending)
-        self._outcome = self._outcome or ending  # nobody listens: it waits for the retry
-        return []
+        self.outcome = self.outcome or ending  # nobody listens: it waits for the retry
+        return self._close_asks_of_call()
+
+    def _close_asks_of_call(self) -> list[Command]:
+        """Roots are the session's business, any other open ask was the call's, which has ended."""
+        closed = self._asked.close(_ENDED, keeping=Kind.ROOTS)
+        self._is_sound = self._is_sound and not closed
+        return closed
 
     def _finish(self, ending: Ending) -> list[Command]:
-        self._outcome = ending
+        self.outcome = ending
         return [ending, *self._let_go()]
 
     def _let_go(self) -> list[Command]:
-        """Leave the session behind. Roots are the session's business, any other open ask was the call's."""
+        """Leave the session behind; to whoever gets it next, if it is as good as before."""
         self.state = State.DONE
-        dropped = self._asked.close(_ENDED, keeping=Kind.ROOTS)
-        if dropped or not self._is_sound:
-            return [*dropped, *self._asked.close(_ENDED), Release(reusable=False)]
+        closed = self._close_asks_of_call()
+        if not self._is_sound:
+            return [*closed, *self._asked.close(_ENDED), Release(reusable=False)]
         return [Release(reusable=True, leftover=self._asked.forget())]
 
-    def _break_off(self, reason: str, error: GatewayError) -> list[Command]:
+    def _break_off(self, reason: str, error: errors.GatewayError) -> list[Command]:
         """The call has failed, though the server does not know it yet."""
         ending = Abort(error)
         if self.state is not State.HELD:
             return [ending, *self._abandon(reason, ending)]
-        self._outcome = self._outcome or ending
+        self.outcome = self.outcome or ending
         return self._stop(reason)
 
     def _abandon(self, reason: str, ending: Ending) -> list[Command]:
-        self._outcome = ending
+        self.outcome = ending
         return [*self._stop(reason), *self._let_go()]
 
     def _stop(self, reason: str) -> list[Command]:
@@ -386,15 +384,15 @@ class Exchange:
         return [*self._asked.close(reason), CancelCall(reason)]
 
     def _expire(self) -> list[Command]:
-        if self._outcome is not None:
+        if self.outcome is not None:
             return self._let_go()
         return self._abandon("Nobody answered in time", self._lost("hold_expired"))
 
     def _lacking(self) -> Abort:
-        return Abort(CapabilityMissing(self._asked.needs))
+        return Abort(errors.CapabilityMissing(self._asked.needs))
 
     def _lost(self, cause: str) -> Abort:
-        return Abort(CallLost(cause, side_effects_possible=self._has_run))
+        return Abort(errors.CallLost(cause, side_effects_possible=self._has_run))
 
     def _expect(self, state: State) -> None:
         # A wrong order is our bug, never the peer's: the relay decides what may happen when.

@@ -61,7 +61,7 @@ def http_status(code: int) -> int:
 
 def to_modern_failure(failure: Failure, *, method: str, params: Params) -> ModernFailure:
     """The upstream's answer to `method` with `params`, in the words of this revision."""
-    code = _modern_code(failure, method)
+    code = _modern_code(failure, method, params)
     data: Any = None if failure.data is None or failure.data == NULL else failure.data
     if code == INVALID_PARAMS and method == "resources/read":
         data = _with(data, "uri", params.get("uri"))
@@ -70,18 +70,25 @@ def to_modern_failure(failure: Failure, *, method: str, params: Params) -> Moder
     return ModernFailure(code, failure.message or "The upstream server failed", data, http_status(code))
 
 
-def _modern_code(failure: Failure, method: str) -> int:
+def _modern_code(failure: Failure, method: str, params: Params) -> int:
     if failure.code == _RESOURCE_NOT_FOUND:
         return INVALID_PARAMS
     # Also those that this revision defines: a legacy server cannot have meant them, and clients act on them.
     if -32099 <= failure.code <= -32020:
         return INTERNAL_ERROR
     message = _SDK_PREFIX.sub("", failure.message)
+    if "cursor" in params and method.endswith("/list") and _is_about_cursor(failure.code, message):
+        return INVALID_PARAMS
     if failure.code == 0:
         return INVALID_PARAMS if _BAD_PARAMS.match(message) else INTERNAL_ERROR
     if failure.code == METHOD_NOT_FOUND and method in _TARGETED and not _names_method(message, method):
         return INVALID_PARAMS
     return failure.code
+
+
+def _is_about_cursor(code: int, message: str) -> bool:
+    """Servers that cannot read a cursor stumble over it; Python ones say code 0 to that and nothing of the cursor."""
+    return code == 0 or (code == INTERNAL_ERROR and "cursor" in message.lower())
 
 
 def _names_method(message: str, method: str) -> bool:

@@ -52,6 +52,10 @@ class AskPolicy:
             case Kind.ROOTS:
                 return self.roots
 
+    def advertised(self, declared: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the server is told that its client can do. Roots that the gateway gives need no client."""
+        return {**declared, "roots": {}} if self.roots is Disposition.STATIC else declared
+
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:

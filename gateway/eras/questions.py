@@ -66,6 +66,7 @@ class Questions:
         self.open: dict[str, Ask] = {}
         """By key: to be relayed, and neither answered nor withdrawn yet."""
         self.journal: list[Entry] = []
+        """What this run of the call has been told, in order."""
         self.needs: dict[str, Any] = {}
         """The capabilities for want of which something was refused."""
         self._policy = policy
@@ -88,7 +89,8 @@ class Questions:
     def meet(self, capabilities: Mapping[str, Any], answers_ahead: Mapping[str, Params]) -> None:
         """The client of the first round can do this, and gave these answers before it was asked."""
         self._declared = capabilities
-        self._ahead = {key: _own(answer) for key, answer in answers_ahead.items()}
+        if answers_ahead:
+            self._ahead = {key: _own(answer) for key, answer in answers_ahead.items()}
 
     def meet_again(self, capabilities: Mapping[str, Any]) -> list[Command]:
         """A later round's client may be able to do less: it is not asked what it cannot do."""
@@ -134,6 +136,11 @@ class Questions:
         return [SendAnswer(ask, own, from_client=True) if refusal is None else SendRefusal(ask, *refusal)]
 
     @property
+    def all_answers(self) -> list[Entry]:
+        """The journal, and what an earlier run was told and this one has not asked yet."""
+        return [*self.journal, *self._remembered]
+
+    @property
     def has_news(self) -> bool:
         """Is something open that the client was not told of yet?"""
         return not self.open.keys() <= self._shown
@@ -171,11 +178,12 @@ class Questions:
         self._of_call += ask.kind is not Kind.ROOTS
         self._taken.add(key)
         self.open[key] = ask
+        if ask.id is None:
+            return []  # a page that the call failed for want of just now: no earlier answer has opened it
         remembered = self._recall(ask)
         if remembered is not None:
             return self.deliver(key, remembered)
-        # A page that the call failed for want of just now was not opened before the call.
-        ahead = None if ask.id is None else self._ahead.pop(key, None)
+        ahead = self._ahead.pop(key, None)
         return self.deliver(key, ahead) if ahead is not None and is_usable(ask, ahead) else []
 
     def withdraw(self, ask_id: Id) -> None:
@@ -208,8 +216,8 @@ class Questions:
             Entry(key, self._late[key].kind, fingerprint(self._late[key]), _own(answer))
             for key, answer in late.items()
         ]
-        self.remember([*self.journal, *told])
-        self.journal = []
+        self.remember([*self.all_answers, *told])
+        self.journal, self.needs = [], {}
         self.open, self._late, self._marks = {}, {}, {}
         self._taken, self._shown = set(), frozenset()
         self._heard = self._of_call = 0
@@ -235,12 +243,17 @@ class Questions:
 
     def forget(self) -> tuple[Ask, ...]:
         """Nothing is open any more; returns what the server still waits for."""
+        if not self.open:
+            return ()
         waiting = tuple(ask for ask in self.open.values() if ask.id is not None)
         self.open = {}
         return waiting
 
     def close(self, reason: str, *, keeping: Kind | None = None) -> list[Command]:
         """Tell the server that nobody will answer, for all that is open but asks of the kind to keep."""
+        if not self.open:
+            return []
+        self._late |= {key: ask for key, ask in self._seen() if ask.kind is not keeping}
         closed = [ask for ask in self.open.values() if ask.kind is not keeping and ask.id is not None]
         self.open = {key: ask for key, ask in self.open.items() if ask.kind is keeping}
         return [withdrawn(ask, reason) for ask in closed]

@@ -5,11 +5,12 @@ goes into `initialize`; the rest is forwarded as the client wrote it.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from gateway.eras import capabilities as abilities
 from gateway.errors import InvalidParams
-from gateway.wire.jsonrpc import Params, decode_members
+from gateway.wire.jsonrpc import Params, decode, decode_members
 from gateway.wire.versions import (
     META_CLIENT_CAPABILITIES,
     META_CLIENT_INFO,
@@ -52,6 +53,17 @@ def to_legacy_params(
     return legacy
 
 
+def check_cursor(params: Params) -> None:
+    """Let a list's parameters pass; what a cursor means only the server knows, but it is a string.
+
+    Raises:
+        InvalidParams: it is not.
+    """
+    cursor = params.get("cursor")
+    if cursor is not None and not isinstance(decode(cursor), str):
+        raise InvalidParams(detail="params.cursor must be a string")
+
+
 def initialize_params(
     client_info: Mapping[str, Any] | None, capabilities: Mapping[str, Any], version: str
 ) -> dict[str, Any]:
@@ -63,19 +75,30 @@ def initialize_params(
     }
 
 
-def _legacy_meta(params: Params, progress_token: str | None) -> dict[str, Any]:
-    members = decode_members(params["_meta"])
-    if members is None:
-        raise InvalidParams(detail="params._meta must be an object")
-    meta: dict[str, Any] = {
-        name: value for name, value in members.items() if name not in _SAID_IN_THE_HANDSHAKE
-    }
+def _legacy_meta(params: Params, progress_token: str | None) -> Mapping[str, Any]:
+    data = bytes(params["_meta"])
+    if b"progressToken" not in data:
+        return (_known_rest if len(data) <= _LONGEST_KEPT else _rest_of_meta)(data)
+    meta = dict(_rest_of_meta(data))
     if "progressToken" in meta:
         if progress_token is None:
             del meta["progressToken"]
         else:
             meta["progressToken"] = progress_token
     return meta
+
+
+def _rest_of_meta(data: bytes) -> Mapping[str, Any]:
+    """What is left when that is taken out which the handshake says."""
+    members = decode_members(data)
+    if members is None:
+        raise InvalidParams(detail="params._meta must be an object")
+    return {name: value for name, value in members.items() if name not in _SAID_IN_THE_HANDSHAKE}
+
+
+# A client sends the same `_meta` with every request, but for tokens.
+_known_rest: Final = lru_cache(maxsize=256)(_rest_of_meta)
+_LONGEST_KEPT: Final = 2048
 
 
 def _named(client_info: Mapping[str, Any] | None) -> dict[str, Any]:

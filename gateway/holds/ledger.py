@@ -35,9 +35,16 @@ class Ledger(Generic[T]):
         """The exchange, if this process still knows it."""
         return self._known.get(exchange_id)
 
+    def know(self, exchange_id: str, exchange: T) -> None:
+        """A ticket names it, though it does not wait now."""
+        self._known[exchange_id] = exchange
+
     def hold(self, exchange_id: str, exchange: T) -> bool:
-        """The exchange waits for its client now. False: there is no room for one more."""
-        if len(self._held) >= self._max_held:
+        """The exchange waits for its client now. False: there is no room for one more.
+
+        One that was held before is always let in: a user who has answered must not lose the call to newcomers.
+        """
+        if len(self._held) >= self._max_held and exchange_id not in self._known:
             return False
         self._known[exchange_id] = exchange
         self._held.add(exchange_id)
@@ -55,6 +62,7 @@ class Ledger(Generic[T]):
         self._held.discard(exchange_id)
         if exchange_id not in self._known:
             return
+        self._kept_bytes -= self._kept.pop(exchange_id, 0)
         self._kept[exchange_id] = size
         self._kept_bytes += size
         while self._kept_bytes > _MOST_KEPT_BYTES or len(self._kept) > _MOST_KEPT:

@@ -7,22 +7,24 @@ from collections.abc import Callable
 class WorkClock:
     """Runs while the upstream works and stands still while it waits: a human thinking is not a slow upstream."""
 
-    __slots__ = ("_alarm", "_left", "_ring", "_since")
+    __slots__ = ("_alarm", "_left", "_since")
 
-    def __init__(self, seconds: float, ring: Callable[[], None]) -> None:
+    def __init__(self, seconds: float) -> None:
         self._left = seconds
-        self._ring = ring
         self._since = 0.0
         self._alarm: asyncio.TimerHandle | None = None
 
-    def run(self, *, working: bool) -> None:
-        """Let it run, or stop it; saying the same twice changes nothing."""
+    def run(self, ring: Callable[[], None], *, working: bool) -> None:
+        """Let it run, to ring when time is up, or stop it; saying the same twice changes nothing.
+
+        It keeps `ring` only while it runs: whoever has a clock and is rung by it would never be freed else.
+        """
         if working == (self._alarm is not None):
             return
         loop = asyncio.get_running_loop()
         if self._alarm is None:
             self._since = loop.time()
-            self._alarm = loop.call_later(self._left, self._ring)
+            self._alarm = loop.call_later(self._left, ring)
         else:
             self._alarm.cancel()
             self._alarm = None

@@ -4,11 +4,12 @@ All deciding is in `eras.exchange`; here is the order in which things are done.
 It knows no HTTP and no sealing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, assert_never
 
 from gateway.eras.exchange import Exchange, State
 from gateway.eras.notifications import is_of_call
+from gateway.eras.reruns import Past
 from gateway.eras.vocabulary import (
     Abort,
     AnswerNotTaken,
@@ -56,40 +57,64 @@ class Driver:
     """One exchange at work. Made with its session leased; lets go of it by itself."""
 
     __slots__ = (
+        "_alarm",
         "_call",
         "_consumed",
         "_exchange",
-        "_hold_alarm",
         "_last_reply",
         "_listeners",
         "_outbox",
         "_place",
         "_request",
-        "_settle_alarm",
         "_work_clock",
         "exchange_id",
     )
 
-    def __init__(self, place: Place, exchange_id: str, request: ClientRequest, session: Session) -> None:
+    def __init__(
+        self,
+        place: Place,
+        exchange_id: str,
+        request: ClientRequest,
+        session: Session,
+        exchange: Exchange | None = None,
+    ) -> None:
         self.exchange_id = exchange_id
         self._place = place
         self._request = request
-        early, session.early_asks = session.early_asks, []
-        self._exchange = Exchange(
-            place.policy,
-            place.naming(request.target),
-            early=early,
-            known_roots=place.roots.recall(request.principal.id),
-        )
-        self._call = LegacyCall(place, session, heard_by=self, tell=self._feed)
-        self._outbox = Outbox(place.background, lambda error: self._feed(AnswerNotTaken(error)))
+        self._exchange = exchange if exchange is not None else new_exchange(place, request, session)
+        self._call = LegacyCall(place, session, heard_by=self)
+        self._outbox: Outbox | None = None
         self._listeners: list[Listener] = []
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
         self._last_reply: Reply | None = None
-        self._work_clock = WorkClock(place.settings.call_timeout, lambda: self._feed(WorkTimedOut()))
-        self._settle_alarm = Alarm(lambda: self._feed(SettleElapsed()))
-        self._hold_alarm = Alarm(lambda: self._expire(HoldEnd.EXPIRED))
+        self._work_clock = WorkClock(place.settings.call_timeout)
+        self._alarm: Alarm | None = None
+        """For the end of settling, or of the hold: never both."""
+
+    # --- found again after its process was gone --------------------------------------
+
+    def pick_up(self, request_id: str, last_event_id: str) -> bool:
+        """Go on with a call that another process sent. False: there is no room for one more hold."""
+        if not self._enter_hold():
+            return False
+        self._call.pick_up(request_id, last_event_id, self)
+        return True
+
+    def begin_again(self, listener: Listener, consumed: tuple[int, str]) -> None:
+        """Run a lost call again; the journal answers what it can."""
+        self._consumed = consumed
+        self._place.ledger.know(self.exchange_id, self)
+        self.begin(listener, {})
+
+    @property
+    def is_stranded(self) -> bool:
+        """Did the call end while the client was away?"""
+        return self._exchange.state is State.HELD and self._exchange.outcome is not None
+
+    def allow_rerun(self, *, allowed: bool) -> None:
+        """Policy has spoken."""
+        self._exchange.may_rerun = allowed
 
     # --- the client's side ---------------------------------------------------------
 
@@ -132,6 +157,8 @@ class Driver:
                 self._request = request
                 self._end_hold(HoldEnd.ANSWERED)
                 self._admit(listener)
+                if (level := request.log_level) is not None:
+                    self._send(lambda: self._call.set_log_level(level))
                 self._perform_all(commands)
 
     def _join(self, listener: Listener) -> None:
@@ -159,7 +186,11 @@ class Driver:
         """End a hold before its time, because the gateway stops."""
         self._expire(HoldEnd.DRAINED)
 
-    # --- the upstream's side (session.Listener) --------------------------------------
+    # --- the upstream's side (legacy_call.Hearer) ------------------------------------
+
+    def hear(self, event: Event) -> None:
+        """The call ended, or goes on in another session."""
+        self._feed(event)
 
     def hear_ask(self, ask: Ask) -> None:
         """The server asked."""
@@ -183,32 +214,33 @@ class Driver:
     def _perform_all(self, commands: list[Command]) -> None:
         for command in commands:
             self._perform(command)
-        self._work_clock.run(working=self._exchange.is_working)
+        self._work_clock.run(self._time_out, working=self._exchange.is_working)
 
     def _perform(self, command: Command) -> None:
         match command:
+            # First what every call needs: most need no more.
             case SendCall():
-                self._call.start(self._request)
-            case StartOver():
-                self._call.start_over(self._request)
-            case SendAnswer(ask, result, from_client):
-                self._answer(ask, result, from_client=from_client)
-            case SendRefusal(ask, code, message):
-                self._count(ask, AskDisposition.REFUSED)
-                self._outbox.put(lambda: self._call.refuse(ask, code, message))
-            case CancelCall(reason):
-                self._outbox.put(lambda: self._call.cancel(reason))
-            case StartSettling():
-                self._settle_alarm.set(self._place.settings.settle)
-            case Hold():
-                self._hold(command)
-            case Reject(error):
-                self._reply(Reply.of(error))
+                self._call.start(self._request, self)
             case Complete() | CompleteFailure() | Abort():
                 self._last_reply = self._last_word(command)
                 self._reply(self._last_reply)
             case Release():
                 self._release(command)
+            case StartOver():
+                self._call.start_over(self._request, self)
+            case SendAnswer(ask, result, from_client):
+                self._answer(ask, result, from_client=from_client)
+            case SendRefusal(ask, code, message):
+                self._count(ask, AskDisposition.REFUSED)
+                self._send(lambda: self._call.refuse(ask, code, message))
+            case CancelCall(reason):
+                self._send(lambda: self._call.cancel(reason))
+            case StartSettling():
+                self._set_alarm(self._place.settings.settle, lambda: self._feed(SettleElapsed()))
+            case Hold():
+                self._hold(command)
+            case Reject(error):
+                self._reply(Reply.of(error))
             case _:
                 assert_never(command)
 
@@ -216,7 +248,25 @@ class Driver:
         self._count(ask, AskDisposition.ANSWERED if from_client else AskDisposition.DECLINED)
         if from_client and ask.kind is Kind.ROOTS and self._request.principal.is_authenticated:
             self._place.roots.remember(self._request.principal.id, result)
-        self._outbox.put(lambda: self._call.answer(ask, result))
+        self._send(lambda: self._call.answer(ask, result))
+
+    def _send(self, send: Callable[[], Awaitable[None]]) -> None:
+        if self._outbox is None:
+            self._outbox = Outbox(self._place.background, lambda error: self._feed(AnswerNotTaken(error)))
+        self._outbox.put(send)
+
+    def _time_out(self) -> None:
+        self._feed(WorkTimedOut())
+
+    def _set_alarm(self, seconds: float, ring: Callable[[], None]) -> None:
+        self._stop_alarm()
+        self._alarm = Alarm(ring)
+        self._alarm.set(seconds)
+
+    def _stop_alarm(self) -> float:
+        """Returns the seconds since it was set."""
+        alarm, self._alarm = self._alarm, None
+        return 0.0 if alarm is None else alarm.stop()
 
     def _count(self, ask: Ask, disposition: AskDisposition) -> None:
         self._place.metrics.ask(self._place.name, AskKind(ask.kind.value), disposition)
@@ -240,17 +290,22 @@ class Driver:
         return input_required(hold.requests, ticket, self._call.server)
 
     def _hold(self, hold: Hold) -> None:
-        place = self._place
-        if not place.ledger.hold(self.exchange_id, self):
-            self._reply(Reply.of(Overloaded(f"{place.ledger.held} calls are held")))
+        if not self._enter_hold():
+            self._reply(Reply.of(Overloaded(f"{self._place.ledger.held} calls are held")))
             self._feed(HoldExpired())
             return
-        self._hold_alarm.set(place.hold_seconds)
-        place.pool.park()
-        place.metrics.hold_opened(place.name)
         for ask in self._exchange.open_asks.values():
             self._count(ask, AskDisposition.RELAYED)
         self._reply(self._ask_client(hold))
+
+    def _enter_hold(self) -> bool:
+        place = self._place
+        if not place.ledger.hold(self.exchange_id, self):
+            return False
+        self._set_alarm(place.hold_seconds, lambda: self._expire(HoldEnd.EXPIRED))
+        place.pool.park()
+        place.metrics.hold_opened(place.name)
+        return True
 
     # --- ends ---------------------------------------------------------------------------
 
@@ -263,14 +318,14 @@ class Driver:
         place = self._place
         if place.ledger.resume(self.exchange_id):
             place.pool.unpark()
-            place.metrics.hold_ended(place.name, end, self._hold_alarm.stop())
+            place.metrics.hold_ended(place.name, end, self._stop_alarm())
 
     def _release(self, release: Release) -> None:
-        self._settle_alarm.stop()
+        self._stop_alarm()
         outcome = self._exchange.outcome
         if self._exchange.round and outcome is not None:
             self._keep(self._last_reply or self._last_word(outcome))
-        if self._outbox.is_empty:
+        if self._outbox is None or self._outbox.is_empty:
             self._call.let_go(release)
         else:
             self._outbox.put(lambda: self._call.let_go_now(release))  # what is still to be said comes first
@@ -281,3 +336,18 @@ class Driver:
         place = self._place
         place.ledger.keep(self.exchange_id, len(encode(reply.result)))
         Alarm(lambda: place.ledger.forget(self.exchange_id)).set(place.settings.holds.grace)
+
+
+def new_exchange(
+    place: Place, request: ClientRequest, session: Session, past: Past | None = None
+) -> Exchange:
+    """The machine for a call on this session; `past` is what an earlier run of the call was told."""
+    early, session.early_asks = session.early_asks, []
+    return Exchange(
+        place.policy,
+        place.naming(request.target),
+        early=early,
+        known_roots=place.roots.recall(request.principal.id),
+        may_rerun=past is not None,
+        past=past,
+    )

@@ -1,7 +1,9 @@
 """The one legacy call of an exchange on its leased session: sent, answered, cancelled, let go. It decides nothing."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from gateway.eras.answers import to_legacy_answer
 from gateway.eras.discovery import Introduction
@@ -22,28 +24,29 @@ from gateway.upstreams.session import Listener, Session
 from gateway.upstreams.transport import SessionGone
 from gateway.wire.jsonrpc import Failure, Result
 
-if TYPE_CHECKING:
-    import asyncio
+_LEVEL_SECONDS: Final = 2.0
+"""How long a call waits for the server to take its log level."""
+
+
+class Hearer(Listener, Protocol):
+    """Who hears all that the server says during the call, and what becomes of it."""
+
+    def hear(self, event: Event) -> None:
+        """The call ended, or goes on in another session."""
 
 
 class LegacyCall:
-    """What the exchange has of its upstream."""
+    """What the exchange has of its upstream.
 
-    __slots__ = ("_heard_by", "_is_leased", "_place", "_task", "_tell", "request_id", "session")
+    Whoever hears is not kept here: it has this object, and the two would keep each other alive.
+    """
 
-    def __init__(
-        self,
-        place: Place,
-        session: Session,
-        *,
-        heard_by: Listener,
-        tell: Callable[[Event], None],
-    ) -> None:
+    __slots__ = ("_is_leased", "_place", "_task", "request_id", "session")
+
+    def __init__(self, place: Place, session: Session, *, heard_by: Hearer) -> None:
         self.session = session
         self.request_id: str | None = None
         self._place = place
-        self._heard_by = heard_by
-        self._tell = tell
         self._task: asyncio.Task[None] | None = None
         self._is_leased = True
         session.listener = heard_by
@@ -54,13 +57,19 @@ class LegacyCall:
         """Who answers."""
         return self.session.server
 
-    def start(self, request: ClientRequest) -> None:
-        """Send the call; how it ends is told to `tell`."""
-        self._task = self._place.background.start(self._run(request), "legacy-call")
+    def start(self, request: ClientRequest, heard_by: Hearer) -> None:
+        """Send the call."""
+        self._task = self._place.background.start(self._run(request, heard_by), "legacy-call")
 
-    def start_over(self, request: ClientRequest) -> None:
+    def pick_up(self, request_id: str, last_event_id: str, heard_by: Hearer) -> None:
+        """Read on the stream of a call that another process sent."""
+        self.request_id = request_id
+        reading = self._read_on(request_id, last_event_id, heard_by)
+        self._task = self._place.background.start(reading, "legacy-call")
+
+    def start_over(self, request: ClientRequest, heard_by: Hearer) -> None:
         """Run the call again, on a new session; the old one is lost, or knows too much."""
-        self._task = self._place.background.start(self._run_over(request), "legacy-call")
+        self._task = self._place.background.start(self._run_over(request, heard_by), "legacy-call")
 
     async def answer(self, ask: Ask, result: Mapping[str, Any]) -> None:
         """Answer an ask of the call."""
@@ -82,6 +91,20 @@ class LegacyCall:
             if self._task is not None:
                 self._task.cancel()
 
+    async def set_log_level(self, level: str) -> None:
+        """Have the server log from this level on, if it can be told. What comes is filtered again in any case.
+
+        A refusal of any kind is fine, and so is no answer: servers that cannot
+        be told log regardless, and the call does not depend on it.
+        """
+        session = self.session
+        if session.log_level == level or "logging" not in session.server.capabilities:
+            return
+        session.log_level = level
+        with contextlib.suppress(GatewayError, TimeoutError):
+            async with asyncio.timeout(_LEVEL_SECONDS):
+                await session.call(self._place.ids.next(), "logging/setLevel", {"level": level})
+
     def let_go(self, release: Release) -> None:
         """Give the session back."""
         if self._is_leased:
@@ -94,51 +117,58 @@ class LegacyCall:
         """The same, as something to be done in turn."""
         self.let_go(release)
 
-    async def _run(self, request: ClientRequest) -> None:
+    async def _run(self, request: ClientRequest, heard_by: Hearer) -> None:
         try:
             try:
                 answer = await self._send(request)
             except SessionGone:
                 # The server does not know the session, so it did not run the call: once more, on a new one.
-                await self._change_session(request)
+                await self._change_session(request, heard_by)
                 answer = await self._send(request)
         except GatewayError as error:
-            self._tell(UpstreamBroke(error))
+            heard_by.hear(UpstreamBroke(error))
         else:
-            ended = UpstreamFailed(answer) if isinstance(answer, Failure) else UpstreamAnswered(answer.result)
-            self._tell(ended)
+            heard_by.hear(_ended(answer))
 
-    async def _run_over(self, request: ClientRequest) -> None:
+    async def _read_on(self, request_id: str, last_event_id: str, heard_by: Hearer) -> None:
         try:
-            await self._change_session(request)
+            answer = await self.session.call_on(request_id, last_event_id)
         except GatewayError as error:
-            self._tell(UpstreamBroke(error))
+            heard_by.hear(UpstreamBroke(error))
         else:
-            await self._run(request)
+            heard_by.hear(_ended(answer))
+
+    async def _run_over(self, request: ClientRequest, heard_by: Hearer) -> None:
+        try:
+            await self._change_session(request, heard_by)
+        except GatewayError as error:
+            heard_by.hear(UpstreamBroke(error))
+        else:
+            await self._run(request, heard_by)
 
     async def _send(self, request: ClientRequest) -> Result | Failure:
         session = self.session
         if request.log_level is not None:
-            await self._set_log_level(session, request.log_level)
+            await self.set_log_level(request.log_level)
+            if session.is_dead:
+                raise SessionGone("lost before the call was sent")
         self.request_id = request_id = self._place.ids.next()
         params = to_legacy_params(
             request.method, request.params, version=session.server.version, progress_token=request_id
         )
         return await session.call(request_id, request.method, params)
 
-    async def _set_log_level(self, session: Session, level: str) -> None:
-        if session.log_level != level and "logging" in session.server.capabilities:
-            session.log_level = level
-            # An error in answer is fine: servers that refuse to set a level log regardless.
-            await session.call(self._place.ids.next(), "logging/setLevel", {"level": level})
-
-    async def _change_session(self, request: ClientRequest) -> None:
+    async def _change_session(self, request: ClientRequest, heard_by: Hearer) -> None:
         self.let_go(Release(reusable=False))
         self.session = session = await self._place.pool.lease(request.caller(), new=True)
         self._is_leased = True
-        session.listener = self._heard_by
+        session.listener = heard_by
         session.served_calls += 1
-        self._tell(SessionChanged())
+        heard_by.hear(SessionChanged())
         early, session.early_asks = session.early_asks, []
         for ask in early:
-            self._heard_by.hear_ask(ask)
+            heard_by.hear_ask(ask)
+
+
+def _ended(answer: Result | Failure) -> Event:
+    return UpstreamFailed(answer) if isinstance(answer, Failure) else UpstreamAnswered(answer.result)

@@ -14,6 +14,7 @@ from gateway.wire.jsonrpc import Notification, encode_notification
 
 _MOST_WAITING: Final = 256
 """Notifications that a slow reader may be behind; beyond it the oldest are dropped, never the reply."""
+_MOST_WAITING_BYTES: Final = 4 * 1024**2
 
 
 class RpcError(Struct, frozen=True):
@@ -113,12 +114,13 @@ class Ear:
 class Listener(Ear):
     """What one client of a round hears; the driver gives."""
 
-    __slots__ = ("_filter", "_waiting")
+    __slots__ = ("_filter", "_heir", "_waiting")
 
     def __init__(self, heard: RoundFilter, *, rung: Rung) -> None:
         super().__init__(rung=rung)
         self._filter = heard
         self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
+        self._heir: Callable[[Listener, Exception], None] | None = None
 
     def joined(self, leave: "Callable[[Listener], None]") -> None:
         """Someone drives the exchange and wants to know if this client leaves."""
@@ -129,7 +131,30 @@ class Listener(Ear):
         params = self._filter.admit(notification)
         if params is not None and self._reply is None:
             self._waiting.append(encode_notification(notification.method, params))
+            while len(self._waiting) > 1 and sum(map(len, self._waiting)) > _MOST_WAITING_BYTES:
+                self._waiting.popleft()
             self._wake()
+
+    def rest(self) -> list[bytes]:
+        """All that waits to be sent now, the reply excepted."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        return waiting
+
+    def entrust(self, heir: "Callable[[Listener, Exception], None]") -> None:
+        """Should whoever drives the exchange be lost, `heir` cares for this client, who has noticed nothing."""
+        self._heir = heir
+
+    def orphan(self, loss: Exception, last_word: Reply) -> None:
+        """Whoever drove the exchange is lost: on to the heir, or else this is the last word."""
+        if self._reply is not None:
+            return
+        self._leave = None
+        heir, self._heir = self._heir, None
+        if heir is None:
+            self.finish(last_word)
+        else:
+            heir(self, loss)
 
     def _take(self) -> bytes | None:
         return self._waiting.popleft() if self._waiting else None

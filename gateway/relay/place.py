@@ -10,6 +10,7 @@ from gateway.eras.asks import KeyNaming
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
 from gateway.relay.tickets import TicketOffice
 from gateway.sealing.box import Box
+from gateway.sealing.envelope import Envelope
 from gateway.settings.model import Upstream
 from gateway.telemetry.metrics import Metrics
 from gateway.upstreams.background import Background
@@ -65,6 +66,7 @@ class Shared:
     """What all upstreams of a gateway have in common."""
 
     box: Box
+    envelope: Envelope
     ticket_seconds: float
     max_event_bytes: int
     metrics: Metrics

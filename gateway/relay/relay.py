@@ -4,28 +4,39 @@ discover   from what the server once said of itself: at once, whatever state it 
 fetch      a list, a completion: one request, one answer; questions are none of its business
 call       tools/call, prompts/get, resources/read: an exchange, first round
 retry      the same with a ticket: the ladder finds the exchange again
+listen     what changes at the server, told for as long as the client wants to hear it
 """
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from gateway.eras.answers import parse_responses
 from gateway.eras.discovery import Introduction, discover_result
 from gateway.eras.notifications import TOOLS_CHANGED, RoundFilter
 from gateway.eras.policy import Undeclared, settle_without_client
-from gateway.eras.requests import to_legacy_params
+from gateway.eras.requests import check_cursor, to_legacy_params
+from gateway.eras.subscriptions import change_of
 from gateway.eras.vocabulary import Ask, SendAnswer, SendRefusal
-from gateway.errors import CallLost, GatewayError, InvalidParams, UpstreamTimedOut
+from gateway.errors import GatewayError, InvalidParams, UpstreamTimedOut
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
+from gateway.relay.introductions import Acquaintance, Introductions
+from gateway.relay.ladder import Ladder
+from gateway.relay.lines import OwnLine, SharedLine
+from gateway.relay.list_cache import ListCache
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.place import Ids, Place, RootsMemory, Shared, policy_of
+from gateway.relay.replays import ReplayPolicy
 from gateway.relay.replies import completed, failed
 from gateway.relay.request import ANONYMOUS, ClientRequest
+from gateway.relay.subscription import Subscription
+from gateway.relay.subscriptions import Subscriptions
 from gateway.relay.tickets import TicketOffice
 from gateway.relay.tool_index import METHOD as TOOLS_LIST
 from gateway.relay.tool_index import ToolIndex
-from gateway.settings.model import Upstream
+from gateway.settings.model import Sessions, Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
 from gateway.upstreams.background import Background
@@ -44,9 +55,6 @@ LISTING_METHODS: Final = frozenset(
 
 FETCHED_METHODS: Final = LISTING_METHODS | {"completion/complete"}
 
-_DISCOVERY_SECONDS: Final = 1.0
-"""How long the first discovery may wait for the server's introduction; clients fall back after ten."""
-
 
 class Relay:
     """One upstream's traffic, from `start` to `stop`."""
@@ -58,8 +66,6 @@ class Relay:
         self._metrics = shared.metrics
         self._gateway_info = {"name": "holdfast", "version": shared.version}
         self._log = get_logger().bind(upstream=name)
-        self._known: Introduction | None = None
-        self._introduction: asyncio.Task[None] | None = None
         self._dialer = Dialer(name, settings, version=shared.version, max_event_bytes=shared.max_event_bytes)
         self._background = Background()
         self._place = Place(
@@ -67,7 +73,7 @@ class Relay:
             settings=settings,
             policy=policy_of(settings),
             hold_seconds=min(settings.holds.ttl, shared.ticket_seconds),
-            pool=Pool(settings.sessions, self._open_for),
+            pool=Pool(_pooled(settings), self._open_for),
             tickets=TicketOffice(
                 shared.box, upstream=name, replica=shared.replica, ttl=shared.ticket_seconds, now=shared.now
             ),
@@ -76,20 +82,38 @@ class Relay:
             metrics=shared.metrics,
             ledger=Ledger(settings.holds.max),
         )
-        self.tools = ToolIndex(self.fetch, self._background, seconds=settings.call_timeout)
+        self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
+        self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen)
+        self._introductions = Introductions(self._meet, self._background)
+        self._lists = ListCache(settings.cache, self._background)
+        is_shared = settings.sessions.mode == "affinity"
+        self._subscriptions = Subscriptions(
+            name,
+            settings.subscriptions,
+            SharedLine(self._place.pool) if is_shared else OwnLine(self._place, self._open_for),
+            ids=self._place.ids,
+            metrics=shared.metrics,
+            log=self._log,
+            server_info=self._server_info,
+        )
 
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
         await self._dialer.start()
         self._place.pool.start()
-        self._introduce(_NOBODY)
+        self._introductions.ask(_NOBODY)
+
+    def end_subscriptions(self) -> None:
+        """Say a proper goodbye to all who listen; others do not get in any more."""
+        self._subscriptions.end()
 
     async def stop(self) -> None:
         """Let go of every hold and every session, telling the upstream."""
         for driver in self._place.ledger.everyone():
             driver.give_up()
         await self._background.close()
+        await self._subscriptions.close()
         await self._place.background.settle(_STOP_SECONDS)
         await self._place.pool.close()
         await self._place.background.close()
@@ -99,21 +123,33 @@ class Relay:
 
     async def discover(self, request: ClientRequest) -> Reply:
         """What this server is. Never waits long, never fails because the server does."""
-        if self._known is None:
-            self._introduce(request.caller())
-            if self._introduction is not None:
-                await asyncio.wait([self._introduction], timeout=_DISCOVERY_SECONDS)
-        caching = self._settings.caching
+        known = await self._introductions.of(request.caller())
+        ttl_ms, cache_scope = self._settings.caching.hints(request.method)
         result = discover_result(
-            self._known,
+            None if known is None else known.server,
             gateway_info=self._gateway_info,
-            ttl_ms=round(caching.ttl * 1000),
-            cache_scope=caching.scope,
+            ttl_ms=ttl_ms,
+            cache_scope=cache_scope,
+            subscriptions=known is not None and known.can_be_heard,
         )
         return Reply(Outcome.COMPLETE, result=result)
 
     async def fetch(self, request: ClientRequest) -> Reply:
         """One request with one answer. A client that leaves cancels it."""
+        if request.method not in LISTING_METHODS:
+            return await self._fetch(request)
+        check_cursor(request.params)
+        if not self._lists.is_on:
+            return await self._fetch(request)
+        reply = await self._lists.get(request, self._fetch)
+        self._note_tools(request, reply)  # it may have been fetched by another
+        return reply
+
+    def listen(self, request: ClientRequest) -> Subscription:
+        """Tell this client of changes, until it has heard enough."""
+        return self._subscriptions.listen(request)
+
+    async def _fetch(self, request: ClientRequest) -> Reply:
         try:
             answer, server = await self._ask_upstream(request)
         except SessionGone:
@@ -122,9 +158,12 @@ class Relay:
         if isinstance(answer, Failure):
             return failed(answer, request)
         reply = completed(answer.result, request, server, self._settings.caching)
+        self._note_tools(request, reply)
+        return reply
+
+    def _note_tools(self, request: ClientRequest, reply: Reply) -> None:
         if request.method == TOOLS_LIST and reply.result is not None:
             self.tools.note(request, reply.result)
-        return reply
 
     async def call(self, request: ClientRequest) -> Listener:
         """The first round of an exchange."""
@@ -135,7 +174,7 @@ class Relay:
         driver.begin(listener, answers)
         return listener
 
-    def retry(self, request: ClientRequest) -> Listener:
+    async def retry(self, request: ClientRequest) -> Listener:
         """A later round: check the ticket, find the exchange, hand it the answers."""
         token = decode(request.params["requestState"])
         if not isinstance(token, str):
@@ -143,11 +182,8 @@ class Relay:
         claims = self._place.tickets.check(token, request)
         raw_answers = request.params.get("inputResponses")
         answers = parse_responses(raw_answers)
-        driver = self._place.ledger.find(claims.exchange)
-        if driver is None:
-            raise CallLost("hold_lost", "no exchange for this ticket in this process")
         listener = _listener(request, Rung.LIVE)
-        driver.resume(listener, request, claims.round, answers, canonical.digest(raw_answers))
+        await self._ladder.resume(listener, request, claims, answers, canonical.digest(raw_answers))
         return listener
 
     # --- sessions ---------------------------------------------------------------------
@@ -185,10 +221,10 @@ class Relay:
                 channel,
                 request_id=self._place.ids.next(),
                 client_info=decode(caller.client_info.encode()),
-                capabilities=decode(caller.capabilities.encode()),
+                capabilities=self._place.policy.advertised(decode(caller.capabilities.encode())),
                 on_early_ask=lambda session, ask: self._hear_early(session, ask, caller, answered),
-                on_end=self._place.pool.forget,
-                on_change=self._hear_change,
+                on_end=self._hear_end,
+                on_change=lambda _, notification: self._hear_change(caller, notification),
             )
 
         try:
@@ -202,10 +238,23 @@ class Relay:
             self._log.warning(LogEvent.HANDSHAKE_FAILED, reason=error.reason, detail=str(error))
             raise
         self._metrics.handshake(self.name, HandshakeOutcome.OK)
-        self._known = session.server
+        session.on_gap = self._hear_gap
+        self._introductions.note(caller, Acquaintance(session.server, session.is_standing))
         if answered.is_set():
             await self._let_settle(session)
         return session
+
+    async def _reopen(self, caller: Caller, session_id: str, version: str) -> Session:
+        channel = await self._dialer.redial(caller, session_id, version)
+        known = self._introductions.latest or Introduction(version, {}, None, None)
+        return Session(
+            channel,
+            replace(known, version=version),
+            background=Background(),
+            on_early_ask=lambda session, ask: self._hear_early(session, ask, caller, asyncio.Event()),
+            on_end=self._hear_end,
+            on_change=lambda _, notification: self._hear_change(caller, notification),
+        )
 
     async def _let_settle(self, session: Session) -> None:
         """The server asked at `initialized` and was told: that may decide what the first call can do."""
@@ -230,18 +279,31 @@ class Relay:
             case _:
                 session.early_asks.append(ask)
 
-    def _hear_change(self, _session: Session, notification: Notification) -> None:
-        """The server is not what it was; whichever session said so, it is true for all."""
+    def _hear_change(self, caller: Caller, notification: Notification) -> None:
+        """The server is not what it was; whichever session said so, what we keep of it is kept no longer."""
         if notification.method == TOOLS_CHANGED:
             self.tools.forget()
+        change = change_of(notification)
+        if change is not None:
+            self._lists.drop(change.lists)
+            self._subscriptions.hear(caller, change)
 
-    def _introduce(self, caller: Caller) -> None:
-        """Have the server introduce itself, once at a time, so that discovery has something to tell."""
-        if self._introduction is None or self._introduction.done():
-            self._introduction = self._background.start(self._meet(caller), "introduction")
+    def _hear_gap(self) -> None:
+        """The server could not be heard for a while: what it said then of its lists is not known."""
+        self._lists.clear()
+        self.tools.forget()
+
+    def _hear_end(self, session: Session) -> None:
+        """A server that drops sessions may have been started anew, with other lists."""
+        self._hear_gap()
+        self._place.pool.forget(session)
+
+    def _server_info(self) -> Mapping[str, Any]:
+        known = self._introductions.latest
+        return (known and known.server_info) or self._gateway_info
 
     async def _meet(self, caller: Caller) -> None:
-        session = await self._place.pool.lease(caller)
+        session = await self._place.pool.lease(caller, spares=False)
         self._place.pool.release(session, reusable=True)
 
 
@@ -253,6 +315,11 @@ _NOBODY: Final = Caller(
     client_info=encode({"name": "holdfast", "version": MODERN}).decode(),
     authorization=None,
 )
+
+
+def _pooled(settings: Upstream) -> Sessions:
+    # A server that is started for each session has spare processes, which serve every caller as well.
+    return settings.sessions.model_copy(update={"warm": 0}) if settings.command else settings.sessions
 
 
 def _listener(request: ClientRequest, rung: Rung) -> Listener:

@@ -34,13 +34,14 @@ def completed(result: Raw, request: ClientRequest, server: Introduction, caching
         unmet = unmet_by_result(result, request.capabilities)
         if unmet is not None:
             return Reply.of(CapabilityMissing(unmet, "the server did not ask"))
+    ttl_ms, cache_scope = caching.hints(request.method)
     try:
         modern = to_modern_result(
             request.method,
             result,
             server_info=server.server_info,
-            ttl_ms=round(caching.ttl * 1000),
-            cache_scope=caching.scope,
+            ttl_ms=ttl_ms,
+            cache_scope=cache_scope,
             version=server.version,
         )
     except GatewayError as error:
@@ -65,12 +66,10 @@ def failed(failure: Failure, request: ClientRequest) -> Reply:
 
 
 def input_required(requests: Mapping[str, Any], ticket: str, server: Introduction) -> Reply:
-    """The client is to answer these, and to come back with the ticket."""
-    result: dict[str, Any] = {
-        "resultType": "input_required",
-        "inputRequests": requests,
-        "requestState": ticket,
-    }
+    """The client is to answer these, if any, and to come back with the ticket."""
+    result: dict[str, Any] = {"resultType": "input_required", "requestState": ticket}
+    if requests:
+        result["inputRequests"] = requests
     if server.server_info:
         result["_meta"] = {META_SERVER_INFO: server.server_info}
     return Reply(Outcome.INPUT_REQUIRED, result=result)

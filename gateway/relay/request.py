@@ -8,11 +8,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.eras.capabilities import normalise
+from gateway.errors import InvalidParams
 from gateway.upstreams.pool import Caller
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Id, Params, decode, encode
+from gateway.wire.jsonrpc import Id, NotJson, Params, decode, encode
 
 ANONYMOUS: Final = "anonymous"
+_MOST_LEVELS: Final = 32
+_TOO_DEEP: Final = "the client's capabilities or its clientInfo are nested too deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,20 @@ class ClientRequest(Struct, frozen=True):
         return canonical.digest(self.params.get("arguments"))
 
     def caller(self) -> Caller:
-        """Whose sessions may serve this request."""
+        """Whose sessions may serve this request.
+
+        Raises:
+            InvalidParams: what the client says of itself is nested beyond reason.
+        """
         principal = self.principal
-        capabilities = encode(self.capabilities)
-        client_info = encode(self.client_info)
-        return _caller(
-            principal.id, principal.is_authenticated, capabilities, client_info, principal.authorization
-        )
+        try:
+            capabilities = encode(self.capabilities)
+            client_info = encode(self.client_info)
+            return _caller(
+                principal.id, principal.is_authenticated, capabilities, client_info, principal.authorization
+            )
+        except (NotJson, RecursionError):
+            raise InvalidParams(detail=_TOO_DEEP) from None
 
 
 @lru_cache(maxsize=1024)
@@ -67,10 +77,24 @@ def _caller(
     authorization: str | None,
 ) -> Caller:
     """The same client sends the same declaration with every request: reading it once is enough."""
+    declared, named = decode(capabilities), decode(client_info) or {}
+    if not _is_shallow(declared, _MOST_LEVELS) or not _is_shallow(named, _MOST_LEVELS):
+        # How deep a value can be taken apart depends on where: what passes here must pass everywhere.
+        raise InvalidParams(detail=_TOO_DEEP)
     return Caller(
         principal=principal,
         is_authenticated=is_authenticated,
-        capabilities=encode(normalise(decode(capabilities))).decode(),
-        client_info=encode(decode(client_info) or {}).decode(),
+        capabilities=encode(normalise(declared)).decode(),
+        client_info=encode(named).decode(),
         authorization=authorization,
     )
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    match value:
+        case dict():
+            return levels > 0 and all(_is_shallow(member, levels - 1) for member in value.values())
+        case list():
+            return levels > 0 and all(_is_shallow(item, levels - 1) for item in value)
+        case _:
+            return True

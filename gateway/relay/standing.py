@@ -169,14 +169,21 @@ class Standing:
 
     async def _attend(self, session: Session) -> None:
         """Be there until the session is lost."""
+        told_before = session.on_gap
+
+        def heard_again() -> None:
+            if told_before is not None:
+                told_before()
+            self._on_gap(self)
+
         try:
             self.server = session.server
             self._session = session
-            session.on_gap = self._heard_again
+            session.on_gap = heard_again
             if self._ready.done():
                 await asyncio.gather(*(self.subscribe(uri) for uri in list(self._topics)))
                 self._log.info(LogEvent.SESSION_OPENED, detail="listening again")
-                self._heard_again()
+                self._on_gap(self)
             else:
                 self._ready.set_result(session.server)
             while not session.is_dead:
@@ -184,7 +191,7 @@ class Standing:
             self._log.info(LogEvent.SESSION_LOST, detail="nobody can be heard any more")
         finally:
             self._session = None
-            session.on_gap = None
+            session.on_gap = told_before
             self._line.give_back(session)
 
     async def _watch(self, session: Session) -> None:
@@ -197,9 +204,6 @@ class Standing:
                     await session.call(self._ids.next(), "ping", {})
             except (GatewayError, TimeoutError):
                 return  # busy, or dead: then it says so
-
-    def _heard_again(self) -> None:
-        self._on_gap(self)
 
     def _fail(self, error: GatewayError) -> None:
         if not self._ready.done():

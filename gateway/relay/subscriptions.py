@@ -44,7 +44,7 @@ class _Shared:
 class _Seat:
     """What a listener takes up."""
 
-    request: ClientRequest
+    caller: Caller
     shared: _Shared | None = None
     uris: tuple[str, ...] = ()
     """Held at the standing session."""
@@ -86,14 +86,15 @@ class Subscriptions:
         """Begin to listen. What is honoured, or why nothing can be, is said by what is returned.
 
         Raises:
-            InvalidParams: the filter is malformed.
+            InvalidParams: the filter is malformed, or what the client says of itself.
             Overloaded: there are too many already.
         """
         wanted = parse_interest(request.params, most_uris=self._limits.resources)
-        self._check_room(request)
+        caller = request.caller()
+        self._check_room(caller)
         subscription = Subscription(request.id, wanted, self._vacate)
-        seat = self._seats[subscription] = _Seat(request)
-        self._by_principal[request.principal.id] += 1
+        seat = self._seats[subscription] = _Seat(caller)
+        self._by_principal[caller.principal] += 1
         self._metrics.subscriptions(self._name, len(self._seats))
         if self._limits.lifetime:
             seat.lifetime = Alarm(lambda: self._end(subscription))
@@ -128,14 +129,14 @@ class Subscriptions:
 
     # --- coming and going --------------------------------------------------------------
 
-    def _check_room(self, request: ClientRequest) -> None:
+    def _check_room(self, caller: Caller) -> None:
         if self._is_closed:
             raise Overloaded("shutting down")
         if len(self._seats) >= self._limits.max:
             raise Overloaded(f"{len(self._seats)} subscriptions")
         # Who is not authenticated is one principal with all others who are not: that is no one to be counted.
-        mine = self._by_principal[request.principal.id]
-        if request.principal.is_authenticated and mine >= self._limits.per_principal:
+        mine = self._by_principal[caller.principal]
+        if caller.is_authenticated and mine >= self._limits.per_principal:
             raise Overloaded(f"{mine} subscriptions of one principal")
 
     async def _join(self, subscription: Subscription, seat: _Seat) -> None:
@@ -158,7 +159,7 @@ class Subscriptions:
             self._unseat(subscription, seat)  # it will not hear anything, so nothing need be kept up for it
 
     def _seat(self, subscription: Subscription, seat: _Seat) -> _Shared:
-        caller = seat.request.caller()
+        caller = seat.caller
         callers = self._shared.setdefault(caller.principal, {})
         shared = callers.get(caller)
         if shared is None:
@@ -206,7 +207,7 @@ class Subscriptions:
             seat.joining.cancel()
         if seat.lifetime is not None:
             seat.lifetime.stop()
-        principal = seat.request.principal.id
+        principal = seat.caller.principal
         self._by_principal[principal] -= 1
         if not self._by_principal[principal]:
             del self._by_principal[principal]

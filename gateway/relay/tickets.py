@@ -64,8 +64,8 @@ class TicketOffice:
         try:
             return self._box.seal(claims, request.principal.material)
         except ClaimsTooLarge:
-            # A journal over the cap cannot travel; the hold itself needs none of it, only a replay would.
-            return self._box.seal(_without_journal(claims), request.principal.material)
+            # The hold itself needs none of what can be large, only another process would.
+            return self._box.seal(_short(claims), request.principal.material)
 
     def check(self, token: str, request: ClientRequest) -> Claims:
         """The claims of a ticket that was issued to this caller for this very request.
@@ -83,5 +83,6 @@ class TicketOffice:
         return self._box.open(token, expected, self._now())
 
 
-def _without_journal(claims: Claims) -> Claims:
-    return replace(claims, journal=(), pending=(), is_whole=False)
+def _short(claims: Claims) -> Claims:
+    """Without what grows with answers and questions, and what the server may choose to be long."""
+    return replace(claims, journal=(), pending=(), session_id=None, last_event_id=None, is_whole=False)

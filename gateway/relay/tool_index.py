@@ -139,6 +139,10 @@ class ToolIndex:
         self._listings.clear()
         self._is_plain = self._is_annotated = False
 
+    def has_no_say(self, request: ClientRequest) -> bool:
+        """Need this call not be checked?"""
+        return self._is_plain and not request.param_headers
+
     async def check(self, request: ClientRequest) -> None:
         """Let a `tools/call` pass if its headers say what its arguments say.
 
@@ -146,7 +150,7 @@ class ToolIndex:
             HeaderMismatch: they do not.
             GatewayError: it claims to know what the tool asks for, and we cannot find that out.
         """
-        if self._is_plain and not request.param_headers:
+        if self.has_no_say(request):
             return
         listing = self._listings.get(request.caller())
         if listing is None or not listing.is_whole:

@@ -34,9 +34,9 @@ _BASE64: Final = re.compile(r"([A-Za-z0-9+/]+|[A-Za-z0-9_-]+)(={0,2})")
 
 
 class Key:
-    """One secret, as three independent keys: one seals, one makes fingerprints, one is its name."""
+    """One secret, as independent keys: for tickets, for letters, for fingerprints, and one that is its name."""
 
-    __slots__ = ("_aead", "_fingerprint_key", "id", "mark")
+    __slots__ = ("_aead", "_fingerprint_key", "_letter_key", "id", "mark")
 
     id: str
     """Eight hex digits. Says nothing about the secret; good for logs and metrics."""
@@ -48,6 +48,7 @@ class Key:
             raise ValueError(f"a sealing key needs at least {SECRET_BYTES} bytes, this one has {len(secret)}")
         self._aead = AESGCM(_derive(secret, b"seal"))
         self._fingerprint_key = _derive(secret, b"fingerprint")
+        self._letter_key = _derive(secret, b"letter")
         self.mark = _derive(secret, b"id")[:MARK_BYTES]
         self.id = self.mark.hex()
 
@@ -62,6 +63,10 @@ class Key:
             cryptography.exceptions.InvalidTag: something was changed, or another key sealed it.
         """
         return self._aead.decrypt(nonce, sealed, bound)
+
+    def writer(self, name: bytes) -> AESGCM:
+        """What one process seals its letters with: a key of its own, so that its nonces may be a plain count."""
+        return AESGCM(_derive(self._letter_key, b"writer/" + name))
 
     def fingerprint(self, material: bytes) -> str:
         """A keyed hash: equal for equal material, of no use to anybody without this key."""

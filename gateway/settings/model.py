@@ -147,6 +147,9 @@ VariableName: TypeAlias = Annotated[str, AfterValidator(_variable_name)]
 Listed: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_absent_is_empty)]
 
 
+Replay: TypeAlias = Literal["never", "idempotent", "always"]
+
+
 class Section(BaseModel):
     """Immutable, and unforgiving of misspelt keys."""
 
@@ -192,7 +195,8 @@ class Sessions(Section):
     idle: PositiveDuration = 300.0
     """An unused session is closed after this time."""
     warm: Count = 2
-    """Spare sessions kept ready for `fresh`, so that a call costs no handshake."""
+    """Spare sessions kept ready for each caller under `fresh`, so that a call costs no handshake. For a `command`:
+    spare processes, for all callers together."""
     wait: Duration = 10.0
     """How long a call queues for a session when all are taken."""
 
@@ -257,7 +261,9 @@ class Caching(Section):
 
     def hints(self, method: str) -> tuple[int, Literal["private", "public"]]:
         """Milliseconds and scope for the results of a method, the same for all of its pages."""
-        own: Keeping = getattr(self, _KINDS[method]) if method in _KINDS else Keeping()
+        if method not in _KINDS:
+            return round(self.ttl * 1000), self.scope
+        own: Keeping = getattr(self, _KINDS[method])
         return round((self.ttl if own.ttl is None else own.ttl) * 1000), own.scope or self.scope
 
 
@@ -312,6 +318,10 @@ class Upstream(Section):
     """Where the command runs; relative to the configuration file."""
     transport: Literal["auto", "streamable-http", "sse", "stdio"] = "auto"
     """`auto` is `stdio` for a command; for a URL it finds out by itself, and again when that stops being true."""
+    era: Literal["auto", "legacy", "modern"] = "auto"
+    """`auto` finds out, and again when that stops being true. A modern server is proxied as it is."""
+    legacy_clients: Literal["pass", "refuse"] = "pass"
+    """Clients of the legacy era are passed through to it, or refused."""
     path: Annotated[str, AfterValidator(_endpoint_path)] | None = None
     """Where clients find it here. Default: /<name>/mcp, or /mcp when it is the only upstream."""
     sessions: Sessions = Sessions()
@@ -323,6 +333,12 @@ class Upstream(Section):
     connect_timeout: PositiveDuration = 5.0
     """How long connecting to the server may take."""
     asks: Asks = Asks()
+    replay: Replay = "idempotent"
+    """May a call that was lost while it was held be run again, with the answers given so far? `idempotent`: tools
+    that say so of themselves (`readOnlyHint`, `idempotentHint`), prompts and resources. `always` is for servers of
+    which you know that a second run does no harm."""
+    replay_tools: Annotated[dict[str, Replay], BeforeValidator(_absent_is_no_names)] = {}
+    """The same for single tools, whatever they say of themselves."""
     input_keys: Annotated[dict[str, Listed[str]], BeforeValidator(_absent_is_no_names)] = {}
     """Names for the questions of a tool, in order of asking."""
     key_hint: Annotated[str, Field(min_length=1)] = "dev.holdfast/inputKey"

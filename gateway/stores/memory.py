@@ -6,7 +6,7 @@ Several gateways in one process (tests) can share one object and then behave as 
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 from gateway.stores.protocol import MOST_LETTERS, InboxFull, Owner
 
@@ -83,7 +83,7 @@ class MemoryStore:
             raise InboxFull(replica)
         queue.put_nowait(letter)
 
-    async def inbox(self, replica: str) -> AsyncIterator[bytes]:
+    async def inbox(self, replica: str) -> AsyncGenerator[bytes, None]:
         """Out of its queue."""
         while True:
             yield await self._inboxes[replica].get()

@@ -4,7 +4,7 @@ Every operation is small and atomic. A store never sees an answer or a credentia
 in the clear: what replicas write to each other is sealed before it gets here.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -92,5 +92,5 @@ class Store(Protocol):
             InboxFull: too many letters lie there unread.
         """
 
-    def inbox(self, replica: str) -> AsyncIterator[bytes]:
+    def inbox(self, replica: str) -> AsyncGenerator[bytes, None]:
         """The letters to this replica, as they come, without end. Survives an outage of the store."""

@@ -11,15 +11,15 @@ Nothing is sent twice by itself unless sending it twice means the same.
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import ReadOnlyError, RedisError
 
 from gateway.settings.store_url import StoreUrl
 from gateway.stores.protocol import MOST_LETTERS, InboxFull, Owner, StoreUnavailable
@@ -27,6 +27,7 @@ from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
 
 T = TypeVar("T")
+Argument: TypeAlias = bytes | str | int
 
 _RECORD: Final = """
 local known = redis.call('GET', KEYS[1])
@@ -86,7 +87,7 @@ class RedisStore:
         prefix: str = "holdfast:",
         connections: int = 32,
         most_letters: int = MOST_LETTERS,
-        times: Times = Times(),  # noqa: B008 - frozen
+        times: Times = Times(),
     ) -> None:
         self._shown = str(url)
         self._prefix = prefix
@@ -111,7 +112,7 @@ class RedisStore:
     async def start(self) -> None:
         """Look whether it is there."""
         try:
-            await self._again(lambda: self._redis.ping())
+            await self._again(self._redis.ping)
         except StoreUnavailable:
             return  # it was logged, and it is tried again with every operation
 
@@ -154,7 +155,7 @@ class RedisStore:
 
     async def record(self, exchange: str, replica: str, stage: int, seconds: float) -> bool:
         """Write the owner down, unless it is another by now."""
-        args = [replica, stage, _milliseconds(seconds)]
+        args: list[Argument] = [replica, stage, _milliseconds(seconds)]
         return bool(await self._again(lambda: self._record(keys=[self._owner(exchange)], args=args)))
 
     async def owner(self, exchange: str) -> Owner | None:
@@ -169,7 +170,7 @@ class RedisStore:
         """Change the owner if nobody else has. If the answer is lost, `owner` tells who it is now."""
         before = f"{seen.fence} {seen.stage} {seen.replica}"
         after = f"{seen.fence + 1} {seen.stage} {replica}"
-        args = [before, after, _milliseconds(seconds)]
+        args: list[Argument] = [before, after, _milliseconds(seconds)]
         return bool(await self._once(lambda: self._take_over(keys=[self._owner(exchange)], args=args)))
 
     async def forget(self, exchange: str, replica: str) -> None:
@@ -180,11 +181,11 @@ class RedisStore:
 
     async def post(self, replica: str, letter: bytes) -> None:
         """At the end of its stream. If the answer is lost, so may be the letter, or not."""
-        args = [letter, self._most_letters, _milliseconds(self._times.inbox)]
+        args: list[Argument] = [letter, self._most_letters, _milliseconds(self._times.inbox)]
         if not await self._once(lambda: self._post(keys=[self._inbox(replica)], args=args)):
             raise InboxFull(replica)
 
-    async def inbox(self, replica: str) -> AsyncIterator[bytes]:
+    async def inbox(self, replica: str) -> AsyncGenerator[bytes, None]:
         """From its stream, in order, each once: what was read is struck out with the next look.
 
         Always from the beginning: after a restart that forgot everything, ids may start below the last one seen.
@@ -195,24 +196,23 @@ class RedisStore:
             try:
                 found = await self._look(self._inbox(replica), read)
             except StoreUnavailable:
-                # Whether `read` was struck out is not known: it stays, and is recognised if it comes again.
                 await asyncio.sleep(pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
                 continue
             pause = _FIRST_PAUSE
-            known = set(read)
             read = [entry for entry, _ in found]
-            for entry, letter in found:
-                if entry not in known:
-                    yield letter
+            for _, letter in found:
+                yield letter
 
     async def _look(self, key: str, read: list[bytes]) -> list[tuple[bytes, bytes]]:
+        # In this order on one connection: however much of it happens before an outage, nothing that was read
+        # is found again, and nothing is struck out that was not read.
         pipeline = self._reader.pipeline(transaction=False)
         if read:
             pipeline.xdel(key, *read)
         pipeline.xread({key: "0-0"}, count=_BATCH, block=_milliseconds(self._times.block))
         seconds = self._times.operation + self._times.block
-        *_, streams = await self._reach(lambda: pipeline.execute(), seconds)
+        *_, streams = await self._reach(pipeline.execute, seconds)
         return [(entry, fields[b"letter"]) for _, entries in streams for entry, fields in entries]
 
     # --- reaching it ---------------------------------------------------------------
@@ -233,6 +233,9 @@ class RedisStore:
                 answer = await ask()
         except (RedisError, OSError) as error:
             self._lost(error)
+            if isinstance(error, ReadOnlyError):
+                # After a failover these connections lead to what is a copy now; new ones find the new original.
+                await self._redis.connection_pool.disconnect(inuse_connections=False)
             kind = _Disconnected if isinstance(error, RedisConnectionError) else StoreUnavailable
             raise kind(type(error).__name__) from None
         if not self._is_available:
@@ -273,7 +276,7 @@ def _client(url: StoreUrl, connections: int, seconds: float) -> Redis:
         protocol=2,  # understood by every server and every proxy in between
         client_name="holdfast",
     )
-    return cast("Redis", Redis.from_pool(pool))
+    return Redis.from_pool(pool)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -30,22 +30,20 @@ _LEVELS: Final[dict[str, int]] = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-_NAMES: Final = {level: name for name, level in _LEVELS.items()}
 
 
-class _RoundLine(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """A round as it is written; what is None is left out."""
+class Round(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """What is known about a round when it ends; what is None is left out of its line."""
 
-    ts: datetime
-    level: str
-    event: LogEvent
-    upstream: str | None = None
-    method: str | None = None
+    upstream: str | None
+    method: str | None
     target: str | None = None
     status: int
     outcome: Outcome
     reason: str | None = None
+    """`GatewayError.reason`: the word, also a metric label."""
     detail: str | None = None
+    """`str(error)`: the true cause, for the log only."""
     duration_ms: float
     upstream_ms: float | None = None
     era: str | None = None
@@ -56,9 +54,6 @@ class _RoundLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     error_id: str | None = None
 
 
-_ROUND_MEMBERS: Final = [
-    name for name in _RoundLine.__struct_fields__ if name not in {"ts", "level", "event"}
-]
 _ROUND_LEVELS: Final[dict[Outcome, int]] = {
     Outcome.UPSTREAM_FAILED: logging.WARNING,
     Outcome.LOST: logging.WARNING,
@@ -72,63 +67,28 @@ def get_logger() -> Log:
     return cast("Log", structlog.get_logger())
 
 
-def round_finished(  # noqa: PLR0913 - a line has many members
-    *,
-    upstream: str | None,
-    method: str | None,
-    status: int,
-    outcome: Outcome,
-    duration_ms: float,
-    target: str | None = None,
-    era: str | None = None,
-    exchange: str | None = None,
-    round: int | None = None,  # noqa: A002 - the line's own word
-    rung: Rung | None = None,
-    upstream_ms: float | None = None,
-    reason: str | None = None,
-    detail: str | None = None,
-    error_id: str | None = None,
-    asks: int | None = None,
-) -> None:
+def round_finished(line: Round) -> None:
     """The one line of a round.
 
     It does not take the way of other lines, for there is one with every call: its
     members are known, only two of them can hold a stranger's words, and it may
-    wait a moment to be written together with others. `reason` is `GatewayError.reason`,
-    the word that is also a metric label; `detail` is `str(error)`, the true cause.
+    wait a moment to be written together with others.
     """
-    level = _ROUND_LEVELS.get(outcome, logging.INFO)
-    line = _RoundLine(
-        ts=datetime.now(UTC),
-        level=_NAMES[level],
-        event=LogEvent.ROUND,
-        upstream=upstream,
-        method=method,
-        target=None if target is None else scrub(target),
-        status=status,
-        outcome=outcome,
-        reason=reason,
-        detail=None if detail is None else scrub(detail),
-        duration_ms=_thousandths(duration_ms),
-        upstream_ms=None if upstream_ms is None else _thousandths(upstream_ms),
-        era=era,
-        exchange=exchange,
-        round=round,
-        rung=rung,
-        asks=asks,
-        error_id=error_id,
-    )
+    level = _ROUND_LEVELS.get(line.outcome, logging.INFO)
+    line.duration_ms = round(line.duration_ms, 3)
+    if line.upstream_ms is not None:
+        line.upstream_ms = round(line.upstream_ms, 3)
     if not _processors or _processors[-1] is not _render_json:
         # For a terminal, or captured by a test.
         members = msgspec.structs.asdict(line)
-        shown = {name: members[name] for name in _ROUND_MEMBERS if members[name] is not None}
+        shown = {name: value for name, value in members.items() if value is not None}
         get_logger().log(level, LogEvent.ROUND, **shown)
     elif level >= _threshold[0]:
-        (_sink.write_soon if level == logging.INFO else _sink.write)(_round_json(line))
-
-
-def _thousandths(number: float) -> float:
-    return round(number, 3)
+        if line.target is not None:
+            line.target = scrub(line.target)
+        if line.detail is not None:
+            line.detail = scrub(line.detail)
+        (_sink.write_soon if level == logging.INFO else _sink.write)(_round_json(line, level))
 
 
 # --- from an event to bytes ---------------------------------------------------------------------------------
@@ -151,11 +111,17 @@ def _render_json(_logger: object, method: str, line: _Line) -> bytes:
         return _encode({name: _printable(value) for name, value in ordered.items()})
 
 
-def _round_json(line: _RoundLine) -> bytes:
+_ROUND_HEAD: Final = {
+    level: f',"level":"{name}","event":"{LogEvent.ROUND}",'.encode() for name, level in _LEVELS.items()
+}
+
+
+def _round_json(line: Round, level: int) -> bytes:
     try:
-        return _encode(line)
+        members = _encode(line)
     except UnicodeEncodeError:
-        return _encode(_printable(msgspec.to_builtins(line)))
+        members = _encode(_printable(msgspec.to_builtins(line)))
+    return b'{"ts":%b%b%b' % (_encode(datetime.now(UTC)), _ROUND_HEAD[level], members[1:])
 
 
 def _printable(value: object) -> object:

@@ -19,7 +19,16 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from gateway.telemetry.names import AskDisposition, AskKind, HandshakeOutcome, HoldEnd, Outcome, SessionState
+from gateway.telemetry.names import (
+    AskDisposition,
+    AskKind,
+    HandshakeOutcome,
+    HoldEnd,
+    LetterKind,
+    Outcome,
+    Rung,
+    SessionState,
+)
 from gateway.telemetry.round_tally import RoundTally
 
 OTHER: Final = "other"
@@ -80,6 +89,7 @@ class Metrics:
             "disposition",
         )
         self._holds_open = gauge("holds_open", "Exchanges parked while a client gathers answers.", "upstream")
+        self._subscriptions = gauge("subscriptions_open", "Clients that listen for changes.", "upstream")
         self._holds = counter("holds_total", "Holds ended, by why.", "upstream", "end")
         self._hold_seconds = Histogram(
             "holdfast_hold_seconds",
@@ -98,6 +108,15 @@ class Metrics:
         self._upstream_errors = counter(
             "upstream_errors_total", "Failures of upstreams.", "upstream", "reason"
         )
+        self._rungs = counter(
+            "rounds_by_rung_total",
+            "Rounds of calls, by how they found their exchange.",
+            "upstream",
+            "rung",
+        )
+        self._letters = counter("letters_total", "Letters to other replicas.", "kind")
+        self._store_available = gauge("store_available", "1 if the store was reached when last tried.")
+        self._store_available.set(1)
         self._ready = gauge("ready", "1 if /readyz says so.")
         gauge("build_info", "Always 1; the labels say which build this is.", "version").labels(version).set(1)
 
@@ -106,6 +125,7 @@ class Metrics:
         # Gauges begin at zero: a series that is absent reads like one that was never scraped.
         for name in self._upstreams:
             self._holds_open.labels(name).set(0)
+            self._subscriptions.labels(name).set(0)
             for state in SessionState:
                 self._sessions.labels(name, state.value).set(0)
 
@@ -130,6 +150,10 @@ class Metrics:
         self._holds.labels(place, end.value).inc()
         self._hold_seconds.labels(place).observe(seconds)
 
+    def subscriptions(self, upstream: str, count: int) -> None:
+        """So many clients listen now."""
+        self._subscriptions.labels(self._place(upstream)).set(count)
+
     def session_moved(self, upstream: str, before: SessionState | None, after: SessionState | None) -> None:
         """A session changed its state; `None` is before its birth and after its end."""
         place = self._place(upstream)
@@ -146,6 +170,14 @@ class Metrics:
         """An echoed `requestState` did not verify; `why` is a snake_case word, else it counts as `other`."""
         self._state_rejected.labels(self._place(upstream), self._whys(why)).inc()
 
+    def round_found(self, upstream: str, rung: Rung) -> None:
+        """A round of a call has found its exchange, or never will (`refused`)."""
+        self._rungs.labels(self._place(upstream), rung.value).inc()
+
+    def letter_sent(self, kind: LetterKind) -> None:
+        """A letter to another replica was taken by the store."""
+        self._letters.labels(kind.value).inc()
+
     def upstream_error(self, upstream: str, reason: str) -> None:
         """An upstream failed; `reason` is `GatewayError.reason`."""
         self._upstream_errors.labels(self._place(upstream), self._reasons(reason)).inc()
@@ -153,6 +185,10 @@ class Metrics:
     def watch_ready(self, is_ready: Callable[[], bool]) -> None:
         """Have readiness asked for at each scrape, so that gauge and `/readyz` cannot disagree."""
         self._ready.set_function(lambda: float(is_ready()))
+
+    def watch_store(self, is_available: Callable[[], bool]) -> None:
+        """Have the store's state asked for at each scrape."""
+        self._store_available.set_function(lambda: float(is_available()))
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """The scrape as bytes and their content type, in the format that the scraper asked for."""

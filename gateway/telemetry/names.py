@@ -37,6 +37,15 @@ class LogEvent(StrEnum):
     ASK_WITHDRAWN = "ask_withdrawn"
     TOOL_DROPPED = "tool_dropped"
     STATE_REJECTED = "state_rejected"
+    STORE_FOUND = "store_found"
+    STORE_LOST = "store_lost"
+    """The store cannot be reached: exchanges of this process go on, those of other replicas cannot be found."""
+    STORE_EMPTIED = "store_emptied"
+    """The store has forgotten what was written to it before its time."""
+    LETTER_UNREADABLE = "letter_unreadable"
+    """From a replica of another key or version, or from nobody of ours."""
+    REPLICA_LOST = "replica_lost"
+    """Another replica's heart has stopped while it had to do with a round of ours."""
     INTERNAL_ERROR = "internal_error"
     TASK_FAILED = "task_failed"
     CONFIG_LOADED = "config_loaded"
@@ -77,6 +86,17 @@ class Rung(StrEnum):
     REATTACHED = "reattached"
     REPLAYED = "replayed"
     REFUSED = "refused"
+
+
+class LetterKind(StrEnum):
+    """What one replica writes to another."""
+
+    CARRY = "carry"
+    ACCEPTED = "accepted"
+    TOLD = "told"
+    SAID = "said"
+    LEFT = "left"
+    UNKNOWN = "unknown"
 
 
 class AskKind(StrEnum):

@@ -39,16 +39,15 @@ class Sink:
         """Write the line within a moment, together with others. Without an event loop: now."""
         waiting = self._waiting
         waiting.append(line)
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            self.flush()
-            return
         if len(waiting) >= _MOST_WAITING:
             self.flush()
-        elif self._due_in is not loop:
-            self._due_in = loop
-            loop.call_later(_PATIENCE_SECONDS, self._on_time)
+        elif self._due_in is None or not self._due_in.is_running():
+            try:
+                self._due_in = asyncio.get_running_loop()
+            except RuntimeError:
+                self.flush()
+            else:
+                self._due_in.call_later(_PATIENCE_SECONDS, self._on_time)
 
     def flush(self) -> None:
         """Write what waits."""

@@ -13,7 +13,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from gateway.errors import UpstreamFault, UpstreamRefused, UpstreamSpokeNonsense, UpstreamUnauthorized
+from gateway.errors import (
+    UpstreamFault,
+    UpstreamLost,
+    UpstreamRefused,
+    UpstreamSpokeNonsense,
+    UpstreamUnauthorized,
+)
 from gateway.settings.model import Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
@@ -24,6 +30,7 @@ from gateway.upstreams.last_words import Allowance
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.process import environment
 from gateway.upstreams.session import Session
+from gateway.upstreams.spares import Spares
 from gateway.upstreams.stdio import Stdio
 from gateway.upstreams.streamable_http import StreamableHttp
 from gateway.upstreams.transport import Channel
@@ -51,6 +58,8 @@ class Dialer:
         self._guard = Guard()
         self._allowance = Allowance(time.monotonic)
         self._found: Transport | None = None
+        sessions = settings.sessions
+        self._spares = Spares(self._start_process, number=sessions.warm, idle=sessions.idle)
 
     @property
     def transport(self) -> Transport | None:
@@ -69,6 +78,7 @@ class Dialer:
         """Let go of connections. Sessions were closed before."""
         if self._http is not None:
             await self._http.close()
+        await self._spares.close()
         await self._guard.close()
 
     async def dial(self, caller: Caller, greet: Greet) -> Session:
@@ -89,6 +99,22 @@ class Dialer:
         self._remember(first)
         return session
 
+    async def redial(self, caller: Caller, session_id: str, version: str) -> Channel:
+        """A channel into a session that another process opened.
+
+        Raises:
+            UpstreamLost: what this upstream speaks has no such thing.
+        """
+        if self.transport not in (None, "streamable-http"):
+            raise UpstreamLost("sessions of this transport end with their connection")
+        channel = self._streamable_http(caller)
+        channel.adopt(session_id, version)
+        return channel
+
+    async def connect(self, authorization: str | None) -> Channel:
+        """A channel on which nothing has been said yet, for a client that makes its handshake itself."""
+        return await self._channel(self.transport or "streamable-http", _bare(authorization))
+
     async def _dial_otherwise(
         self, transport: Transport, caller: Caller, greet: Greet, refusal: UpstreamFault
     ) -> Session:
@@ -104,20 +130,25 @@ class Dialer:
 
     async def _channel(self, transport: Transport, caller: Caller) -> Channel:
         if transport == "stdio":
-            return await self._start_process()
-        if self._http is None or self._settings.url is None:
-            raise AssertionError("not started, or without a URL")
-        headers = {} if caller.authorization is None else {"Authorization": caller.authorization}
-        size = self._max_event_bytes
+            return await self._spares.take()
         if transport == "streamable-http":
-            return StreamableHttp(self._http, self._settings.url, headers=headers, max_event_bytes=size)
-        channel = HttpSse(
-            self._http, self._settings.url, headers=headers, max_event_bytes=size, log=self._log
-        )
+            return self._streamable_http(caller)
+        http, url, headers = self._way(caller)
+        channel = HttpSse(http, url, headers=headers, max_event_bytes=self._max_event_bytes, log=self._log)
         await channel.open()
         return channel
 
-    async def _start_process(self) -> Channel:
+    def _streamable_http(self, caller: Caller) -> StreamableHttp:
+        http, url, headers = self._way(caller)
+        return StreamableHttp(http, url, headers=headers, max_event_bytes=self._max_event_bytes)
+
+    def _way(self, caller: Caller) -> "tuple[aiohttp.ClientSession, str, dict[str, str]]":
+        if self._http is None or self._settings.url is None:
+            raise AssertionError("not started, or without a URL")
+        headers = {} if caller.authorization is None else {"Authorization": caller.authorization}
+        return self._http, self._settings.url, headers
+
+    async def _start_process(self) -> Stdio:
         channel = Stdio(max_line_bytes=self._max_event_bytes, log=self._log, allowance=self._allowance)
         configured = {name: value.get_secret_value() for name, value in self._settings.env.items()}
         await channel.open(
@@ -132,6 +163,11 @@ class Dialer:
         if self._found != transport:
             self._found = transport
             self._log.info(LogEvent.TRANSPORT_FOUND, transport=transport)
+
+
+def _bare(authorization: str | None) -> Caller:
+    """Somebody of whom nothing is known but the credential."""
+    return Caller("", authorization is not None, "{}", "{}", authorization)
 
 
 def _speaks_otherwise(refusal: UpstreamFault, tried: Transport) -> bool:

@@ -1,14 +1,17 @@
 """No process outlives the gateway, also when that is killed and cannot say goodbye. It knows no server.
 
 A small process of its own waits for our end of a pipe to close. It is told which
-process groups are ours. `PR_SET_PDEATHSIG` would do less: it reaches the process
-that was started, not those which that one started (`npx`, `uvx`), and setting it
-means running Python between fork and exec, in a process that has threads.
+process groups are ours, and knows a mark that is in the environment of them all.
+`PR_SET_PDEATHSIG` would do less: it reaches the process that was started, not
+those which that one started (`npx`, `uvx`), and setting it means running Python
+between fork and exec, in a process that has threads.
 """
 
 import asyncio
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -17,16 +20,24 @@ from gateway.telemetry.names import LogEvent
 
 _PROGRAM: Final = Path(__file__).with_name("guard_process.py")
 _END_SECONDS: Final = 3.0
+_VARIABLE: Final = "HOLDFAST_GUARD"
 
 
 class Guard:
-    """Started with the first process to watch."""
+    """Runs from the first process that is to be started."""
 
-    __slots__ = ("_groups", "_process")
+    __slots__ = ("_groups", "_mark", "_process")
 
     def __init__(self) -> None:
+        self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self._groups: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
+
+    def mark(self) -> dict[str, str]:
+        """What must be in the environment of a process, so that it is found even if nobody could tell of it."""
+        if self._process is None:
+            self._start()
+        return {_VARIABLE: self._mark}
 
     def watch(self, group: int) -> None:
         """End this process group if the gateway ends before it does."""
@@ -57,9 +68,11 @@ class Guard:
         """Start the guard, or another one in place of one that somebody ended."""
         if self._process is not None:
             self._process.poll()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, our own interpreter
-                [sys.executable, "-I", "-S", "-B", str(_PROGRAM)],
+                [sys.executable, "-I", "-S", "-B", str(_PROGRAM), f"{_VARIABLE}={self._mark}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -1,8 +1,9 @@
 """What every way over HTTP to a legacy server has in common: the client, redirects, faults in our own words."""
 
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
 from typing import Final
 
 import aiohttp
@@ -16,6 +17,8 @@ IDLE_CONNECTION_SECONDS: Final = 4.0
 _MOST_REDIRECTS: Final = 3
 _SAME_METHOD: Final = frozenset({307, 308})
 _SAME_METHOD_IF_GET: Final = frozenset({301, 302, 303})
+FAULTS: Final = (aiohttp.ClientError, TimeoutError)
+"""What the client raises when a request or its response comes to nothing."""
 
 
 def new_client(*, connect_timeout: float, version: str) -> aiohttp.ClientSession:
@@ -29,31 +32,76 @@ def new_client(*, connect_timeout: float, version: str) -> aiohttp.ClientSession
     )
 
 
-@asynccontextmanager
-async def requested(
-    http: aiohttp.ClientSession,
-    method: str,
-    url: URL,
-    *,
-    headers: Mapping[str, str],
-    body: bytes | None = None,
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    """A response. Redirects are followed within the origin only: credentials go nowhere else."""
-    for _ in range(_MOST_REDIRECTS + 1):
-        async with http.request(method, url, data=body, headers=headers, allow_redirects=False) as response:
-            place = _moved_to(method, response)
-            if place is None:
-                yield response
-                return
-            if not is_same_origin(place, url):
-                raise UpstreamSpokeNonsense("redirected to another origin")
-            url = place
-    raise UpstreamSpokeNonsense("redirected too often")
+class requested:  # noqa: N801 - used as what it stands for, a verb
+    """A response, within `async with`. Redirects are followed within the origin only: credentials go nowhere else.
+
+    A class, and not a generator with a decorator: it lives as long as a held call
+    does, and runs with every call.
+    """
+
+    __slots__ = ("_body", "_headers", "_http", "_method", "_response", "_url")
+    _translates = False
+
+    def __init__(
+        self,
+        http: aiohttp.ClientSession,
+        method: str,
+        url: URL,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+    ) -> None:
+        self._http = http
+        self._method = method
+        self._url = url
+        self._headers = headers
+        self._body = body
+        self._response: aiohttp.ClientResponse | None = None
+
+    async def __aenter__(self) -> aiohttp.ClientResponse:
+        method, url = self._method, self._url
+        try:
+            for _ in range(_MOST_REDIRECTS + 1):
+                self._response = response = await self._http.request(
+                    method, url, data=self._body, headers=self._headers, allow_redirects=False
+                )
+                place = _moved_to(method, response) if 300 <= response.status < 400 else None
+                if place is None:
+                    self._body = None  # sent, and may be large
+                    return response
+                response.release()
+                if not is_same_origin(place, url):
+                    raise UpstreamSpokeNonsense("redirected to another origin")
+                url = place
+            raise UpstreamSpokeNonsense("redirected too often")
+        except BaseException as error:
+            if self._response is not None:
+                self._response.release()
+            if self._translates and isinstance(error, FAULTS):
+                raise translated(error) from error
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._response is not None and not self._response.closed:
+            self._response.release()
+        if self._translates and isinstance(error, FAULTS):
+            raise translated(error) from error
+
+
+class sent(requested):  # noqa: N801
+    """The same; all that the HTTP client raises becomes ours."""
+
+    __slots__ = ()
+    _translates = True
 
 
 def is_same_origin(one: URL, other: URL) -> bool:
     """Same scheme, host and port. A URL with a user name in it is nobody's."""
-    return one.absolute and one.user is None and one.password is None and one.origin() == other.origin()
+    if not one.absolute or one.user is not None or one.password is not None:
+        return False
+    return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
 
 
 def acknowledge(response: aiohttp.ClientResponse) -> None:

@@ -66,6 +66,11 @@ class OneStream:
 
     # --- what the channel offers --------------------------------------------------
 
+    @property
+    def has_ended(self) -> bool:
+        """Will nothing more come?"""
+        return self._ending is not None
+
     def check(self) -> None:
         """Raise if the stream has ended, so that nothing is sent that nobody would answer.
 

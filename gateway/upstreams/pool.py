@@ -127,6 +127,11 @@ class Pool:
         """A held session works again. A client that comes back is never made to queue."""
         self._taken += 1
 
+    def adopt(self, caller: Caller, session: Session) -> None:
+        """A session that another process opened is leased here now; like one that comes back from a hold."""
+        self._owner[session] = caller
+        self._taken += 1
+
     async def attach(self, caller: Caller) -> Session:
         """The one session of a caller under `affinity`, to be heard beside the calls that it serves.
 
@@ -142,6 +147,7 @@ class Pool:
     def detach(self, session: Session) -> None:
         """Nobody listens on it any more."""
         self._attached.discard(session)
+        self._wake_one()  # now it may go, if it is idle and another needs its place
 
     def counts(self) -> dict[str, int]:
         """How many sessions there are, by state."""

@@ -13,6 +13,8 @@ from gateway.upstreams.guard import Guard
 
 _GOODBYE_SECONDS: Final = 2.0
 """How long a server may take to end after its input was closed, and again after SIGTERM."""
+_HASTE_SECONDS: Final = 0.1
+"""The same for one that has nothing to finish."""
 _LAST_WORDS_SECONDS: Final = 0.5
 """Between the end of a process and that of its output, or the other way round."""
 _REAP_SECONDS: Final = 1.0
@@ -66,7 +68,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
         Args:
             command: The program and its arguments; no shell reads it.
-            env: All that it sees of an environment.
+            env: All that it sees of an environment, but for the guard's mark.
             cwd: Where it runs; None: where we do.
             guard: Who ends it if we cannot.
             hear: Takes what it writes to its standard output.
@@ -80,7 +82,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             transport, process = await loop.subprocess_exec(
                 lambda: cls(guard, hear, overhear),
                 *command,
-                env=dict(env),
+                env={**env, **guard.mark()},
                 cwd=None if cwd is None else str(cwd),
                 start_new_session=True,
             )
@@ -132,7 +134,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             for wait in waits:
                 wait.cancel()
 
-    async def stop(self) -> None:
+    async def stop(self, *, patiently: bool = True) -> None:
         """Close its input; if it does not end, SIGTERM; if that does not help, SIGKILL. Takes its children along."""
         if self._transport is None:
             return
@@ -140,7 +142,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             pipe = self._transport.get_pipe_transport(_STDIN)
             if pipe is not None:
                 pipe.close()
-            if not await self._ends_within(_GOODBYE_SECONDS):
+            if not await self._ends_within(_GOODBYE_SECONDS if patiently else _HASTE_SECONDS):
                 self._signal(signal.SIGTERM)
                 await self._ends_within(_GOODBYE_SECONDS)
         finally:

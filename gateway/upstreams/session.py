@@ -7,7 +7,7 @@ an exchange does with what it hears.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
 from gateway.eras.asks import ask_of
@@ -17,7 +17,7 @@ from gateway.eras.requests import initialize_params
 from gateway.eras.vocabulary import Ask
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense
 from gateway.upstreams.background import Background
-from gateway.upstreams.transport import Channel
+from gateway.upstreams.transport import Channel, Deliver, Resumable
 from gateway.wire.jsonrpc import (
     Failure,
     Id,
@@ -40,6 +40,7 @@ _CATCH_UP_SECONDS: Final = 2.0
 """How long a server may take over the ping that ends the handshake; one that ignores pings works all the same."""
 _MOST_EARLY_ASKS: Final = 32
 _METHOD_NOT_FOUND: Final = -32601
+_ANSWERS: Final = (Result, Failure)
 
 
 class Listener(Protocol):
@@ -123,19 +124,34 @@ class Session:
         Raises:
             UpstreamFault: there will be no answer.
         """
+        body = encode_request(request_id, method, params)
+        return await self._answer_to(
+            request_id, lambda deliver: self._channel.request(request_id, body, deliver)
+        )
+
+    async def call_on(self, request_id: Id, last_event_id: str) -> Result | Failure:
+        """Wait for the answer to a call that another process sent. The errors are those of `call`."""
+        if not isinstance(self._channel, Resumable):
+            raise UpstreamLost("this transport has no memory of what it sent")
+        resume = self._channel.resume
+        return await self._answer_to(request_id, lambda deliver: resume(last_event_id, deliver))
+
+    async def _answer_to(
+        self, request_id: Id, read: Callable[[Deliver], Awaitable[None]]
+    ) -> Result | Failure:
         answer: Result | Failure | None = None
 
         def deliver(message: Message) -> bool:
             nonlocal answer
             # On a call's own stream an error without an id can only mean this call.
-            if isinstance(message, Result | Failure) and (message.id == request_id or message.id is None):
+            if isinstance(message, _ANSWERS) and (message.id == request_id or message.id is None):
                 answer = answer or message
                 return True
             self.hear(message)
             return False
 
         try:
-            await self._channel.request(request_id, encode_request(request_id, method, params), deliver)
+            await read(deliver)
         except UpstreamLost:
             self.death.set()
             raise

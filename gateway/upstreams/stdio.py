@@ -75,6 +75,11 @@ class Stdio:
         self._log = self._last_words.log = self._log.bind(pid=process.pid)
         self._background.start(self._watch(process), "server-process")
 
+    @property
+    def is_running(self) -> bool:
+        """Is there a process that could answer?"""
+        return self._process is not None and not self._stream.has_ended
+
     def speak(self, version: str) -> None:  # noqa: ARG002 - nothing on a line names it
         """The handshake is over: from now on the end of the process may be the end of a call."""
         self._is_introduced = True
@@ -103,7 +108,7 @@ class Stdio:
         self._stream.end(UpstreamLost("closed by us"))
         try:
             if self._process is not None:
-                await self._process.stop()
+                await self._process.stop(patiently=self._is_introduced)
         finally:
             await self._background.close()
 

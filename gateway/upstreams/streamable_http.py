@@ -15,7 +15,7 @@ What real servers do that decides the shape of this file:
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import aiohttp
@@ -32,7 +32,7 @@ from gateway.errors import (
 )
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
-from gateway.upstreams.http_client import acknowledge, requested, translated
+from gateway.upstreams.http_client import acknowledge, sent
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
@@ -91,6 +91,12 @@ class StreamableHttp:
     def speak(self, version: str) -> None:
         """Name the revision in every request from now on, as 2025-06-18 and later demand."""
         self._headers[names.PROTOCOL_VERSION] = version
+
+    def adopt(self, session_id: str, version: str) -> None:
+        """Speak in a session that another process opened."""
+        self.session_id = session_id
+        self._headers[names.SESSION_ID] = session_id
+        self.speak(version)
 
     async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
         """POST a request; deliver every message of its response until the answer, or the stream's end."""
@@ -202,16 +208,8 @@ class StreamableHttp:
         except (GatewayError, TimeoutError):
             return
 
-    @contextlib.asynccontextmanager
-    async def _sent(
-        self, verb: str, headers: Mapping[str, str], body: bytes | None = None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send; all that the HTTP client raises becomes ours."""
-        try:
-            async with requested(self._http, verb, self._url, headers=headers, body=body) as response:
-                yield response
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise translated(error) from error
+    def _sent(self, verb: str, headers: Mapping[str, str], body: bytes | None = None) -> sent:
+        return sent(self._http, verb, self._url, headers=headers, body=body)
 
     def _is_standing(self, response: aiohttp.ClientResponse, *, was_open: bool) -> bool:
         """Is this the standing stream? False: this server has none. Raises for what may be mended, or is lost."""
@@ -240,11 +238,9 @@ class StreamableHttp:
         parser = SseParser(self._event_bytes)
         answered = False
         try:
-            async for chunk in response.content.iter_any():
+            while not answered and (chunk := await response.content.readany()):
                 acknowledge(response)
                 answered = self._take(parser.feed(chunk), deliver)
-                if answered:
-                    break
         except EventTooLarge as error:
             answered = self._take(error.events, deliver)  # were complete before it
             if not answered:
@@ -274,12 +270,16 @@ class StreamableHttp:
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         if (response.content_length or 0) > self._event_bytes:
             raise UpstreamSpokeNonsense(f"a body of {response.content_length} bytes")
-        body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > self._event_bytes:
-                raise UpstreamSpokeNonsense(f"a body of more than {self._event_bytes} bytes")
-        return bytes(body)
+        content = response.content
+        body = await content.readany()
+        if not content.at_eof():
+            parts = bytearray(body)
+            while len(parts) <= self._event_bytes and (part := await content.readany()):
+                parts += part
+            body = bytes(parts)
+        if len(body) > self._event_bytes:
+            raise UpstreamSpokeNonsense(f"a body of more than {self._event_bytes} bytes")
+        return body
 
     def _take_session_id(self, response: aiohttp.ClientResponse) -> None:
         session_id = response.headers.get(names.SESSION_ID)

@@ -5,7 +5,7 @@ exchange they belong to, or that there are clients.
 """
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from gateway.errors import UpstreamLost
 from gateway.wire.jsonrpc import Id, Message
@@ -50,3 +50,14 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """End the session, telling the server if there is a way to."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A channel whose server remembers what it sent: a stream can be read on by whoever knows the session."""
+
+    def adopt(self, session_id: str, version: str) -> None:
+        """Speak in a session that another process opened."""
+
+    async def resume(self, last_event_id: str, deliver: Deliver) -> None:
+        """Read a call's stream on from this event, to the answer."""

@@ -1,84 +1,23 @@
 """The reference server "everything", two releases of it, as published: both modern clients through the gateway."""
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from tests.support.everything import RELEASES, Release, Visitor
 from tests.support.gateways import Gateways
 from tests.support.peers import LegacyServers, ts_client
-from tests.support.person import Person
 from tests.support.python_client import PythonClient, text_of
 from tests.support.wire import Wire, accept, sampled
 
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What differs between the releases."""
-
-    kind: str
-    elicit: str
-    sample: str
-    roots: str
-    sum: str
-    form: Json
-    """An answer to its form."""
-    told: str
-    """What it says of that answer."""
-    conditional: frozenset[str]
-    """Tools that exist only for clients that declare something."""
-
-
-RELEASES = (
-    Release(
-        "everything-2025.9.25",
-        "startElicitation",
-        "sampleLLM",
-        "listRoots",
-        "add",
-        {"color": "teal", "number": 7, "pets": "birds"},
-        "- Color: teal",
-        frozenset({"startElicitation", "listRoots"}),
-    ),
-    Release(
-        "everything-2026.8.31",
-        "trigger-elicitation-request",
-        "trigger-sampling-request",
-        "get-roots-list",
-        "get-sum",
-        {"name": "Ann", "check": True, "number": 2.5, "untitledMultipleSelectEnum": ["Piano", "Bass"]},
-        "- Name: Ann",
-        frozenset(
-            {
-                "trigger-elicitation-request",
-                "trigger-sampling-request",
-                "trigger-url-elicitation",
-                "get-roots-list",
-            }
-        ),
-    ),
-)
-
-
 @pytest.fixture(params=RELEASES, ids=lambda release: release.kind)
 def release(request: pytest.FixtureRequest) -> Release:
     chosen: Release = request.param
     return chosen
-
-
-class Visitor(Person):
-    """Fills in whichever form this release shows."""
-
-    def __init__(self, form: Json) -> None:
-        super().__init__()
-        self.form = form
-
-    def _filled(self, params: Json) -> Json:
-        assert self.form.keys() <= params["requestedSchema"]["properties"].keys()
-        return self.form
 
 
 def whole(result: Json) -> str:

@@ -27,6 +27,7 @@ HEADERS = {
     "Mcp-Name": "echo",
 }
 DEEP = 100_000
+IN_PARAMS = ("arguments", "inputResponses", "requestState", "_meta", "name")
 
 
 @pytest.fixture
@@ -39,7 +40,6 @@ async def served(gateway: Gateways) -> AsyncIterator[Served]:
             sessions={"warm": 0},
             settings={"limits": {"body": "64KiB"}},
         )
-        assert len(server.seen("tools/call")) <= 1, "only what is well formed goes upstream"
 
 
 def deep(open_: str = "[", close: str = "]", levels: int = DEEP) -> str:
@@ -155,8 +155,6 @@ BODIES: dict[str, bytes] = {
 
 MAY_SUCCEED = {
     "capabilities of nonsense",
-    "capabilities deep",
-    "client info deep",
     "client info half a character",
     "answers deep",
     "answers null",
@@ -172,14 +170,15 @@ async def test_a_bad_body_is_the_clients_fault(served: Served, name: str) -> Non
     assert json.loads(content)["jsonrpc"] == "2.0"
 
 
-@pytest.mark.parametrize("levels", [100, 300, 450, 700, 900, 950, 980, 990, 1000, 1100, 2000])
-@pytest.mark.parametrize("member", ["arguments", "inputResponses", "requestState", "_meta", "name"])
-async def test_no_depth_of_nesting_is_our_fault(served: Served, member: str, levels: int) -> None:
+@pytest.mark.parametrize("member", [*IN_PARAMS, CAPABILITIES, CLIENT, LEVEL, "progressToken"])
+async def test_no_depth_of_nesting_is_our_fault(served: Served, member: str) -> None:
     """Near the decoder's own limit what could be skipped cannot always be taken apart."""
-    nested = '{"a":' * levels + "1" + "}" * levels
-    status, content = await post(served, body(spliced(member, nested)))
-    assert status < 500, (status, content)
-    assert json.loads(content)["jsonrpc"] == "2.0"
+    for levels in (100, 300, 450, 700, *range(900, 960), 1100, 2000):
+        nested = '{"a":' * levels + "1" + "}" * levels
+        params = spliced(member, nested) if member in IN_PARAMS else in_meta(member, nested)
+        status, content = await post(served, body(params))
+        assert status < 500, (levels, status, content)
+        assert json.loads(content)["jsonrpc"] == "2.0"
 
 
 LINES: dict[str, dict[str, str]] = {

@@ -7,6 +7,7 @@ import pytest
 from gateway.eras.exchange import State
 from gateway.eras.policy import AskPolicy, Unfit
 from gateway.eras.vocabulary import (
+    HoldExpired,
     SettleElapsed,
     UpstreamBroke,
     UpstreamWithdrew,
@@ -325,6 +326,15 @@ def test_what_ends_the_call_while_held_waits_for_the_retry(end: Any, word: Told,
     assert talk.retry({"a": DECLINE}) == [word, release]
 
 
+def test_the_questions_of_a_call_that_ended_while_held_are_closed_with_it() -> None:
+    """Ours: Python servers stop waiting without a word. Roots are the session's, and may still be answered."""
+    talk = held(form(0, "a"), sampling(1), roots(2))
+
+    assert talk.on(DONE) == [("answer", 0, CANCEL), ("refuse", 1, -1)]
+    told = talk.retry({"a": DECLINE, "sampling-1": SAMPLE, "roots-1": ROOTS})
+    assert told == [("answer", 2, ROOTS), OK, USED_UP]
+
+
 def test_the_first_end_of_a_call_is_the_one_that_counts() -> None:
     talk = held(form(0, "a"))
     talk.on(DONE)
@@ -339,6 +349,13 @@ def test_a_question_that_the_call_left_behind_is_cancelled_and_the_session_not_u
     talk.asked(form(0, "a"), sampling(1))
 
     assert talk.on(DONE) == [OK, ("answer", 0, CANCEL), ("refuse", 1, -1), USED_UP]
+
+
+def test_roots_stay_with_no_session_that_has_other_questions_open() -> None:
+    talk = Conversation(early=[roots(0), form(1, "a")])
+    talk.call()
+
+    assert talk.on(HoldExpired()) == [("answer", 1, CANCEL), ("refuse", 0, -1), USED_UP]
 
 
 def test_roots_that_nobody_needed_for_the_call_stay_with_the_session() -> None:

@@ -30,11 +30,13 @@ from gateway.eras.vocabulary import (
     HoldExpired,
     Reject,
     Release,
+    RoundPaused,
     SendAnswer,
     SendCall,
     SendRefusal,
     SessionChanged,
     SettleElapsed,
+    StartOver,
     StartSettling,
     UpstreamAsked,
     UpstreamBroke,
@@ -103,6 +105,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.is_session_leased = True
         self.is_call_running = False
         self.is_settling = False
+        self.may_hold_nothing = False
         self.rounds: list[frozenset[str]] = []
         self.waiting: dict[Id, Ask] = {}
         """What the server may be told something about: asked in this session, and not told yet."""
@@ -113,6 +116,7 @@ class AnyOrder(RuleBasedStateMachine):
         known_roots=st.sampled_from([None, None, ROOTS]),
         can=CAN,
         answers=st.dictionaries(st.sampled_from(KEYS), ANSWERS, max_size=2),
+        may_rerun=st.booleans(),
     )
     def call(
         self,
@@ -121,8 +125,11 @@ class AnyOrder(RuleBasedStateMachine):
         known_roots: dict[str, Any] | None,
         can: dict[str, Any],
         answers: dict[str, Any],
+        may_rerun: bool,  # noqa: FBT001 - hypothesis names it
     ) -> None:
-        self.exchange = Exchange(policy, KeyNaming(HINT), early=early, known_roots=known_roots)
+        self.exchange = Exchange(
+            policy, KeyNaming(HINT), early=early, known_roots=known_roots, may_rerun=may_rerun
+        )
         self.waiting = {one.id: one for one in early if one.id is not None}
         self.is_client_there = True
         self.feed(ClientCalled(can, {key: raw(answer) for key, answer in answers.items()}))
@@ -185,6 +192,12 @@ class AnyOrder(RuleBasedStateMachine):
         self.is_settling = False
         self.feed(SettleElapsed())
 
+    @rule()
+    def paused(self) -> None:
+        self.may_hold_nothing = True
+        self.feed(RoundPaused())
+        self.may_hold_nothing = False
+
     @rule(late=st.sampled_from([ClientLeft(), WorkTimedOut(), HoldExpired()]))
     def time_passes_or_client_leaves(self, late: Event) -> None:
         if isinstance(late, ClientLeft):
@@ -219,13 +232,17 @@ class AnyOrder(RuleBasedStateMachine):
             case SendCall():
                 assert not self.is_call_running
                 self.is_call_running = True
+            case StartOver():
+                assert not self.is_call_running
+                self.is_call_running = True
+                self.waiting = {}
             case CancelCall():
                 assert self.is_call_running, "there was nothing to cancel"
                 self.is_call_running = False
             case StartSettling():
                 self.is_settling = True
             case Hold(requests):
-                assert requests, "a hold without a question"
+                assert requests or self.may_hold_nothing, "a hold without a question"
                 assert len(set(requests)) == len(requests)
                 self.rounds.append(frozenset(requests))
             case Release(reusable, leftover):
@@ -263,7 +280,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def the_journal_names_each_question_once(self) -> None:
         if hasattr(self, "exchange"):
-            keys = [entry.key for entry in self.exchange.journal]
+            keys = [entry.key for entry in self.exchange._asked.journal]
             assert len(set(keys)) == len(keys)
             assert not set(keys) & self.exchange.open_asks.keys()
             assert self.exchange.round == len(self.rounds)
@@ -285,7 +302,10 @@ def snapshot(exchange: Exchange) -> Any:
         list(exchange.journal),
         exchange.outcome,
         exchange.is_working,
-        {name: getattr(exchange._asked, name) for name in ("needs", "_declared", "_shown", "_taken")},
+        {
+            name: getattr(exchange._asked, name)
+            for name in ("needs", "_declared", "_shown", "_taken", "_late")
+        },
     )
 
 

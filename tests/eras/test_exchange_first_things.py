@@ -215,8 +215,8 @@ def test_an_error_that_names_no_page_is_an_error(data: Raw | None) -> None:
 def test_pages_required_while_held_are_shown_to_the_client_that_comes_back() -> None:
     talk = held(form(0, "a"))
 
-    assert talk.on(pages_required("https://a.example")) == []
-    assert talk.retry({"a": DECLINE}) == [("answer", 0, DECLINE), ("hold", "elicitation-1")]
+    assert talk.on(pages_required("https://a.example")) == [("answer", 0, CANCEL)]
+    assert talk.retry({"a": DECLINE}) == [("hold", "elicitation-1")]
     assert talk.retry({"elicitation-1": {"action": "accept"}}) == ["call"]
 
 
@@ -224,8 +224,7 @@ def test_pages_required_while_held_are_not_shown_to_a_client_that_cannot_open_th
     talk = held(form(0, "a"))
     talk.on(pages_required("https://a.example"))
 
-    told = talk.retry({"a": DECLINE}, can={"elicitation": {}})
-    assert told == [("answer", 0, DECLINE), ("abort", "capability_missing"), REUSABLE]
+    assert talk.retry({}, can={"elicitation": {}}) == [("abort", "capability_missing"), USED_UP]
 
 
 def test_the_ended_calls_own_questions_are_cancelled_before_it_is_sent_anew() -> None:

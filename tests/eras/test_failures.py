@@ -143,3 +143,24 @@ def test_data_that_needs_no_change_stays_the_same_bytes() -> None:
 )
 def test_the_status_follows_from_the_code(code: int, status: int) -> None:
     assert http_status(code) == status
+
+
+@pytest.mark.requirement("R26")
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (0, "invalid literal for int() with base 10: 'x'"),
+        (-32603, "Bad Cursor"),
+        (-32603, "MCP error -32603: Invalid cursor: x"),
+        (-32602, "Invalid cursor"),
+    ],
+)
+def test_a_cursor_that_the_server_stumbles_over_is_invalid_params(code: int, message: str) -> None:
+    """What servers say to a cursor that is not theirs: Python 1.x code 0, TypeScript 1.x -32603."""
+    cursor = {"cursor": Raw(b'"x"')}
+
+    for method in ("tools/list", "prompts/list", "resources/list", "resources/templates/list"):
+        assert fail(code, message, method=method, params=cursor).code == -32602
+    assert fail(-32603, "The database is down", method="tools/list", params=cursor).code == -32603
+    assert fail(0, "The database is down", method="tools/list").code == -32603
+    assert fail(0, "no", method="tools/call", params=cursor).code == -32603

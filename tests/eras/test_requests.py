@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import methods
 
-from gateway.eras.requests import initialize_params, to_legacy_params
+from gateway.eras.requests import check_cursor, initialize_params, to_legacy_params
 from gateway.errors import InvalidParams
 from gateway.wire.jsonrpc import Params, Raw, decode, encode
 
@@ -131,3 +131,17 @@ def test_the_handshake_introduces_the_client_as_itself() -> None:
 @pytest.mark.parametrize("info", [None, {}, {"name": None, "version": 3}])
 def test_a_client_without_a_name_gets_one(info: Any) -> None:
     assert introduce(info, {})["clientInfo"] == {"name": "unknown", "version": "0"}
+
+
+@pytest.mark.requirement("R26")
+@pytest.mark.parametrize("cursor", ["", "2", "é"])
+def test_any_string_is_a_cursor(cursor: str) -> None:
+    check_cursor({"cursor": Raw(encode(cursor))})
+    check_cursor({})
+
+
+@pytest.mark.requirement("R26")
+@pytest.mark.parametrize("cursor", [None, 2, True, ["2"], {}])
+def test_what_is_no_string_is_no_cursor(cursor: Any) -> None:
+    with pytest.raises(InvalidParams):
+        check_cursor({"cursor": Raw(encode(cursor))})

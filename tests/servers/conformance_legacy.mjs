@@ -240,7 +240,7 @@ async function httpSse() {
   const { SSEServerTransport } = await load("server/sse.js");
   const sessions = new Map();
   return async (request, response, path, query) => {
-    if (path === "/sse") {
+    if (path === "/sse" && request.method === "GET") {
       const transport = new SSEServerTransport("/messages", response);
       sessions.set(transport.sessionId, transport);
       response.on("close", () => sessions.delete(transport.sessionId));

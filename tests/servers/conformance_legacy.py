@@ -298,8 +298,8 @@ class Announcing(uvicorn.Server):  # type: ignore[misc]
             print(f"LISTENING {sock.getsockname()[1]}", flush=True)
 
 
-async def not_found(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 404, "headers": []})
+async def refused(send: Send, status: int) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -316,7 +316,7 @@ def streamable_http(server: Fixture) -> Callable[[Scope, Receive, Send], Awaitab
         elif scope["path"] == "/mcp":
             await manager.handle_request(scope, receive, send)
         else:
-            await not_found(send)
+            await refused(send, 404)
 
     return application
 
@@ -327,13 +327,13 @@ def http_sse(server: Fixture) -> Callable[[Scope, Receive, Send], Awaitable[None
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return
-        if scope["path"] == "/sse":
+        if (scope["path"], scope["method"]) == ("/sse", "GET"):
             async with transport.connect_sse(scope, receive, send) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
         elif scope["path"].startswith("/messages/"):
             await transport.handle_post_message(scope, receive, send)
         else:
-            await not_found(send)
+            await refused(send, 405 if scope["path"] == "/sse" else 404)
 
     return application
 

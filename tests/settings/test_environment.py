@@ -136,8 +136,10 @@ def test_a_variable_that_the_file_refers_to_is_the_file_s_own(tmp_path: Path) ->
 
 def test_a_misspelt_upstream_is_told_by_its_variable(tmp_path: Path) -> None:
     assert refused(tmp_path, {"HOLDFAST_UPSTREAMS__MY_CRN__SETTLE": "1s"}) == [
-        "upstreams.my-crn.url: is required, unless there is a command "
-        "(set by HOLDFAST_UPSTREAMS__MY_CRN__SETTLE)"
+        (
+            "upstreams.my-crn.url: is required, unless there is a command "
+            "(set by HOLDFAST_UPSTREAMS__MY_CRN__SETTLE)"
+        )
     ]
 
 

@@ -1,9 +1,13 @@
 """The model by itself: immutable, strict, and careful with what it shows."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
-from gateway.settings.model import Settings
+from gateway.settings.check import check
+from gateway.settings.model import Cache, Caching, Settings
+from gateway.settings.problems import Problem
 from gateway.settings.units import Address
 
 
@@ -74,3 +78,37 @@ def test_a_command_s_environment_is_not_shown() -> None:
 def test_what_cannot_name_a_variable_is_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         Settings.model_validate({"upstreams": {"a": {"command": ["x"], "env": {name: "v"}}}})
+
+
+def test_each_kind_of_result_may_keep_for_its_own_time() -> None:
+    caching = Caching.model_validate(
+        {"ttl": "1m", "tools": {"ttl": "5m", "scope": "public"}, "reads": {"ttl": 0}, "prompts": {}}
+    )
+    assert caching.hints("tools/list") == (300_000, "public")
+    assert caching.hints("prompts/list") == (60_000, "private")
+    assert caching.hints("resources/read") == (0, "private")
+    for method in ("server/discover", "resources/list", "resources/templates/list", "tools/call"):
+        assert caching.hints(method) == (60_000, "private")
+
+
+def test_nobody_is_told_to_keep_anything_by_default() -> None:
+    assert Caching().hints("tools/list") == (0, "private")
+    assert Cache().lists == "none"
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"caching": {"scope": "public"}},
+        {"caching": {"tools": {"scope": "public"}}},
+        {"cache": {"lists": "public"}},
+    ],
+)
+def test_nothing_is_public_where_callers_are_told_apart(section: dict[str, Any]) -> None:
+    def problems(mode: str) -> list[Problem]:
+        upstream = {"url": "http://h", "auth": {"mode": mode}, **section}
+        return check(Settings.model_validate({"upstreams": {"a": upstream}}))
+
+    assert problems("none") == []
+    (problem,) = problems("passthrough")
+    assert problem.message == "cannot be public with auth.mode: passthrough"

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 from gateway.eras.asks import KeyNaming
 from gateway.eras.exchange import Exchange, State
 from gateway.eras.policy import AskPolicy
+from gateway.eras.reruns import Past
 from gateway.eras.vocabulary import (
     KIND_OF_METHOD,
     Abort,
@@ -24,6 +25,7 @@ from gateway.eras.vocabulary import (
     SendCall,
     SendRefusal,
     SettleElapsed,
+    StartOver,
     StartSettling,
     UpstreamAnswered,
     UpstreamAsked,
@@ -112,11 +114,18 @@ class Conversation:
         names: Sequence[str] = (),
         known_roots: Mapping[str, Any] | None = None,
         can: Mapping[str, Any] = EVERYTHING,
+        may_rerun: bool = False,
+        past: Past | None = None,
     ) -> None:
         self.can = can
         self.shown: dict[str, Any] = {}
         self.exchange = Exchange(
-            policy or AskPolicy(), KeyNaming(HINT, names), early=early, known_roots=known_roots
+            policy or AskPolicy(),
+            KeyNaming(HINT, names),
+            early=early,
+            known_roots=known_roots,
+            may_rerun=may_rerun,
+            past=past,
         )
 
     def on(self, event: Event) -> list[Told]:
@@ -146,6 +155,8 @@ def in_short(command: Command) -> Told:
     match command:
         case SendCall():
             return "call"
+        case StartOver():
+            return "start over"
         case StartSettling():
             return "settle"
         case CancelCall():

@@ -42,6 +42,8 @@ class FakeChannel:
         self.is_mute = False
         """Its standing stream never opens."""
         self.is_closed = False
+        self.reopen: Callable[[], None] = lambda: None
+        """Says that the standing stream is open again."""
         self._call: Deliver | None = None
         self._standing: Deliver | None = None
 
@@ -64,6 +66,7 @@ class FakeChannel:
 
     async def listen(self, deliver: Deliver, opened: Callable[[], None]) -> None:
         self._standing = deliver
+        self.reopen = opened
         if not self.is_mute:
             opened()
         await self.end.wait()

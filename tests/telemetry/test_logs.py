@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 
 
 def finish(outcome: Outcome = Outcome.COMPLETE, target: str = "update_work_item") -> None:
-    logs.round_finished(
+    line = logs.Round(
         exchange="x1",
         round=2,
         upstream="crm",
@@ -41,6 +41,7 @@ def finish(outcome: Outcome = Outcome.COMPLETE, target: str = "update_work_item"
         error_id=None,
         reason=None,
     )
+    logs.round_finished(line)
 
 
 def test_a_round_is_one_json_line_with_time_level_and_event_in_front(written: Written) -> None:

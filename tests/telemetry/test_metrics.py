@@ -94,6 +94,13 @@ def test_asks_and_handshakes_are_counted(metrics: Metrics) -> None:
     assert value(metrics, "handshakes_total", upstream="wiki", outcome="unreachable") == 1
 
 
+def test_those_who_listen_are_counted_from_zero_on(metrics: Metrics) -> None:
+    assert value(metrics, "subscriptions_open", upstream="wiki") == 0
+    metrics.subscriptions("crm", 3)
+    metrics.subscriptions("crm", 2)
+    assert value(metrics, "subscriptions_open", upstream="crm") == 2
+
+
 def test_readiness_is_asked_for_at_each_scrape(metrics: Metrics) -> None:
     answers = [True, False]
     metrics.watch_ready(lambda: answers.pop(0))

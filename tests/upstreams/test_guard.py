@@ -30,9 +30,9 @@ sys.stdin.read()
 
 
 @contextmanager
-def stubborn() -> Iterator["subprocess.Popen[bytes]"]:
+def stubborn(env: dict[str, str] | None = None) -> Iterator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-I", "-S", "-c", STUBBORN]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True, env=env) as process:
         assert process.stdout is not None
         process.stdout.readline()
         try:
@@ -63,6 +63,15 @@ async def test_a_killed_gateway_takes_its_processes_along() -> None:
         await ended(guard)
     finally:
         kill_group(child)
+
+
+async def test_a_process_that_nobody_told_of_is_found_by_its_mark(guard: Guard) -> None:
+    """The gateway may be killed between starting a process and telling the guard; a server's child may leave."""
+    with stubborn(guard.mark()) as marked, stubborn({"HOLDFAST_GUARD": "somebody else's"}) as other:
+        await guard.close()
+        await asyncio.to_thread(marked.wait, 5)
+        assert marked.returncode == -signal.SIGKILL
+        assert state(other.pid) == "S"
 
 
 async def test_nothing_is_started_before_there_is_something_to_watch(guard: Guard) -> None:

@@ -21,6 +21,10 @@ def test_it_imports_only_the_standard_library() -> None:
 def test_it_ends_with_its_input_and_groups_that_are_gone_do_not_trouble_it() -> None:
     words = b"+999999999\n-5\n+999999998\n-999999998\n"
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(PROGRAM)], input=words, capture_output=True, timeout=10, check=False
+        [sys.executable, "-I", "-S", str(PROGRAM), "A=b"],
+        input=words,
+        capture_output=True,
+        timeout=10,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

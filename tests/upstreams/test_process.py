@@ -79,6 +79,7 @@ async def test_it_runs_where_and_with_what_it_is_told(start: Start, tmp_path: Pa
     started = await start(command=[sys.executable, "-I", "-S", "-c", code], cwd=tmp_path)
     await started.process.ended()
     env, cwd, leads = json.loads(started.out)
+    assert env.pop("HOLDFAST_GUARD")
     assert {name: value for name, value in env.items() if name != "LC_CTYPE"} == {"A": "b"}
     assert cwd == os.path.realpath(tmp_path)  # noqa: ASYNC240
     assert leads, "a process group of its own"

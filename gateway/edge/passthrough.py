@@ -1,0 +1,102 @@
+"""A request that is not ours to answer, taken from one connection and its response written to it. No MCP meaning.
+
+What a client sends goes on as it is, but for what concerns only its connection
+to us. `Host` is the upstream's own and `Origin` stays here: both were checked
+against *our* names at the door, and a server that checks them knows only its
+own. Who asked, and for which name, is told in `X-Forwarded-*`.
+"""
+
+import contextlib
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+
+from gateway.errors import GatewayError, Overloaded, UpstreamFault, UpstreamTimedOut
+from gateway.relay.passage import Knock, Passage, end_to_end
+from gateway.wire import headers as names
+from gateway.wire.jsonrpc import Id, encode_error
+
+_OURS: Final = frozenset({"host", "origin", "content-length", "expect", "x-forwarded-for"})
+_NO_BODY: Final = frozenset({204, 304})
+
+
+def knock_of(request: web.BaseRequest, body: bytes) -> Knock:
+    """The client's request, ready to be handed on."""
+    headers = request.headers
+    return Knock(
+        verb=request.method,
+        path=request.raw_path.partition("?")[0],
+        query=request.raw_path.partition("?")[2],
+        headers=[*end_to_end(list(headers.items()), without=_OURS), *_forwarded(request)],
+        body=body,
+        session_id=headers.get(names.SESSION_ID),
+        authorization=headers.get(hdrs.AUTHORIZATION),
+        shows_version=names.PROTOCOL_VERSION in headers,
+    )
+
+
+async def write_passage(
+    request: web.BaseRequest, passing: AbstractAsyncContextManager[Passage]
+) -> web.StreamResponse:
+    """Write the upstream's response as it comes.
+
+    Raises:
+        GatewayError: there is none; nothing was written.
+    """
+    response: web.StreamResponse | None = None
+    try:
+        async with passing as passage:
+            response = web.StreamResponse(
+                status=passage.status, reason=passage.reason, headers=CIMultiDict(passage.headers)
+            )
+            await response.prepare(request)
+            if passage.status not in _NO_BODY:
+                async with contextlib.aclosing(passage.chunks) as chunks:  # type: ignore[type-var]
+                    async for chunk in chunks:
+                        await response.write(chunk)
+            await response.write_eof()
+    except GatewayError:
+        if response is None:
+            raise
+        # It broke off, and the client is to see just that: an end would look like the whole.
+        response.force_close()
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def refusal(error: GatewayError, request_id: Id | None) -> web.Response:
+    """How a legacy client is told that there is no response: by the status, as by any other gateway."""
+    return web.Response(
+        status=_status(error),
+        body=encode_error(request_id, error.rpc_code, error.message, error.data),
+        headers=error.headers,
+        content_type=names.JSON,
+    )
+
+
+def _status(error: GatewayError) -> int:
+    match error:
+        case UpstreamTimedOut():
+            return 504
+        case Overloaded():
+            return 503
+        case UpstreamFault() if error.http_status == 200:
+            return 502
+        case _:
+            return error.http_status
+
+
+def _forwarded(request: web.BaseRequest) -> list[tuple[str, str]]:
+    headers = request.headers
+    before = headers.getall(hdrs.X_FORWARDED_FOR, [])
+    peer = [request.remote] if request.remote else []
+    lines = [(hdrs.X_FORWARDED_FOR, ", ".join([*before, *peer]))] if before or peer else []
+    # Whoever stands before us saw the client's own address line; where nobody does, we did.
+    if hdrs.X_FORWARDED_PROTO not in headers:
+        lines.append((hdrs.X_FORWARDED_PROTO, request.scheme))
+    if hdrs.X_FORWARDED_HOST not in headers and hdrs.HOST in headers:
+        lines.append((hdrs.X_FORWARDED_HOST, headers[hdrs.HOST]))
+    return lines

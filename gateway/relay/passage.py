@@ -1,0 +1,83 @@
+"""An HTTP request that is handed on as it is, and what comes back: words between the edge and the relay. No IO."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from gateway.wire import headers as names
+from gateway.wire.jsonrpc import encode_error
+
+HeaderLines: TypeAlias = Sequence[tuple[str, str]]
+
+_BETWEEN_NEIGHBOURS: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Knock:
+    """A client's request, free of what concerns only its connection to us."""
+
+    verb: str
+    path: str
+    """Where the client came in."""
+    query: str
+    headers: HeaderLines = field(repr=False)
+    """For the upstream."""
+    body: bytes = field(repr=False)
+    session_id: str | None = None
+    authorization: str | None = field(default=None, repr=False)
+    shows_version: bool = False
+    """It names a revision in a header, as clients of Streamable HTTP do after their handshake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A response on its way to the client. Its chunks end, or raise if the upstream broke off."""
+
+    status: int
+    headers: HeaderLines
+    chunks: AsyncIterator[bytes]
+    reason: str | None = None
+    left: Callable[[], None] | None = None
+    """To be told when nobody reads the chunks any more."""
+
+    @classmethod
+    def of(
+        cls, status: int, body: bytes = b"", *, kind: str = names.JSON, headers: HeaderLines = ()
+    ) -> "Passage":
+        """One that is complete."""
+        described = [("Content-Type", kind)] if body else []
+        return cls(status, [*headers, *described, ("Content-Length", str(len(body)))], _once(body))
+
+    @classmethod
+    def refused(cls, status: int, code: int, message: str) -> "Passage":
+        """The way legacy servers refuse a whole request."""
+        return cls.of(status, encode_error(None, code, message))
+
+
+async def _once(body: bytes) -> AsyncIterator[bytes]:
+    if body:
+        yield body
+
+
+def end_to_end(lines: HeaderLines, *, without: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
+    """The headers that are not between neighbours only (RFC 9110, 7.6.1), nor among those left out (lower case)."""
+    named = {
+        token.strip().lower()
+        for name, value in lines
+        if name.lower() == "connection"
+        for token in value.split(",")
+    }
+    dropped = _BETWEEN_NEIGHBOURS | without | named
+    return [(name, value) for name, value in lines if name.lower() not in dropped]

@@ -1,0 +1,223 @@
+"""Requests that are none of the bridge's business, handed on: legacy clients, and all clients of a modern upstream.
+
+    the upstream listens and speaks the client's transport     as it is, both ways
+    both speak HTTP+SSE                                         as it is, but for the address in `endpoint`
+    it speaks another transport                                 message by message (`legacy_sessions`)
+
+The address that an HTTP+SSE server gives its client is sealed into one of ours:
+a client cannot make up an address of the upstream, and any replica can read it.
+"""
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.relay.legacy_sessions import LegacySessions
+from gateway.relay.passage import Knock, Passage, end_to_end
+from gateway.sealing.envelope import Envelope, LetterRefused
+from gateway.settings.model import Upstream
+from gateway.upstreams.dialing import Dialer, Transport
+from gateway.upstreams.forwarding import Forwarder, chunks_of, lines_of
+from gateway.wire.sse import EventTooLarge, SseParser
+
+if TYPE_CHECKING:
+    import aiohttp
+
+ADDRESS: Final = "holdfast"
+"""The query parameter that carries an upstream's own address."""
+_MOST_BEFORE_ENDPOINT: Final = 64 * 1024
+_WITHOUT_LENGTH: Final = frozenset({"content-length"})
+
+
+class Passthrough:
+    """Hands requests on to one upstream, from `start` to `close`."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Upstream,
+        dialer: Dialer,
+        envelope: Envelope,
+        meet: "Callable[[], asyncio.Task[None]]",
+    ) -> None:
+        self._dialer = dialer
+        self._envelope = envelope
+        self._addressee = f"endpoint/{name}"
+        self._meet = meet
+        self._patience = settings.connect_timeout
+        self._standing: set[asyncio.Task[object]] = set()
+        self._is_ending = False
+        url = settings.url
+        self.forwarder = None if url is None else Forwarder(url, connect_timeout=settings.connect_timeout)
+        sessions = settings.sessions
+        self._sessions = LegacySessions(
+            dialer.connect, most=sessions.max, idle=sessions.idle, new_id=lambda: secrets.token_hex(16)
+        )
+
+    async def start(self) -> None:
+        """Get ready; the upstream need not be there yet."""
+        if self.forwarder is not None:
+            await self.forwarder.start()
+        self._sessions.start()
+
+    async def close(self) -> None:
+        """Close what is still open."""
+        await self._sessions.close()
+        if self.forwarder is not None:
+            await self.forwarder.close()
+
+    def end_streams(self) -> None:
+        """End the streams that would never end by themselves; their clients open others, elsewhere."""
+        self._is_ending = True
+        for task in self._standing:
+            task.cancel()
+
+    @contextlib.asynccontextmanager
+    async def pass_legacy(self, knock: Knock) -> AsyncIterator[Passage]:
+        """The response to a legacy client's request.
+
+        Raises:
+            UpstreamFault: there is none.
+        """
+        transport = await self._transport()
+        is_sse_client = knock.session_id is None and not knock.shows_version
+        if address_in(knock.query) is not None:
+            passing = self._to_endpoint(knock)
+        elif transport == "streamable-http":
+            passing = self.pass_on(knock)
+        elif transport == "sse" and knock.verb == "GET" and is_sse_client:
+            passing = self._event_stream(knock)
+        else:
+            passing = self._bridged(knock)
+        async with passing as passage:
+            if knock.verb == "GET" and not (transport == "sse" and is_sse_client):
+                with self._stands():
+                    yield passage
+            else:
+                yield passage
+
+    @contextlib.asynccontextmanager
+    async def pass_on(self, knock: Knock) -> AsyncIterator[Passage]:
+        """The upstream's response, as it is."""
+        async with self._forwarder().sent(
+            knock.verb, knock.headers, knock.body, query=knock.query
+        ) as response:
+            yield _as_it_is(response)
+
+    # --- HTTP+SSE ------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _event_stream(self, knock: Knock) -> AsyncIterator[Passage]:
+        forwarder = self._forwarder()
+        async with forwarder.sent(knock.verb, knock.headers, knock.body, query=knock.query) as response:
+
+            def own_address(theirs: str) -> str:
+                sealed = self._envelope.seal(
+                    forwarder.place_of(theirs, response.url).encode(), self._addressee
+                )
+                return f"{knock.path}?{ADDRESS}={base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
+
+            yield Passage(
+                response.status,
+                end_to_end(list(lines_of(response)), without=_WITHOUT_LENGTH),
+                with_own_endpoint(chunks_of(response), own_address),
+                response.reason,
+            )
+
+    @contextlib.asynccontextmanager
+    async def _to_endpoint(self, knock: Knock) -> AsyncIterator[Passage]:
+        place = self._opened(address_in(knock.query) or "")
+        if place is None or self.forwarder is None:
+            yield Passage.refused(404, -32001, "Session not found")
+            return
+        async with self.forwarder.sent(knock.verb, knock.headers, knock.body, place=place) as response:
+            yield _as_it_is(response)
+
+    def _opened(self, address: str) -> str | None:
+        try:
+            sealed = base64.b64decode(address + "=" * (-len(address) % 4), altchars=b"-_", validate=True)
+            return self._envelope.open(sealed, self._addressee).decode()
+        except (binascii.Error, LetterRefused, ValueError):
+            return None
+
+    # --- another transport ---------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _bridged(self, knock: Knock) -> AsyncIterator[Passage]:
+        passage = await self._sessions.serve(knock)
+        try:
+            yield passage
+        finally:
+            if passage.left is not None:
+                passage.left()
+
+    # --- which way -----------------------------------------------------------------------
+
+    async def _transport(self) -> Transport:
+        """What the upstream speaks. Not known yet: the handshake that was to find it out is tried again."""
+        if self._dialer.transport is None:
+            await asyncio.wait([self._meet()], timeout=self._patience)
+        return self._dialer.transport or "streamable-http"
+
+    def _forwarder(self) -> Forwarder:
+        if self.forwarder is None:
+            raise AssertionError("a command has no address")
+        return self.forwarder
+
+    @contextlib.contextmanager
+    def _stands(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        if task is None or self._is_ending:
+            yield
+            return
+        self._standing.add(task)
+        try:
+            yield
+        finally:
+            self._standing.discard(task)
+
+
+def address_in(query: str) -> str | None:
+    """The sealed address in a query, if there is one."""
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if name == ADDRESS:
+            return value
+    return None
+
+
+async def with_own_endpoint(
+    chunks: AsyncIterator[bytes], own_address: Callable[[str], str]
+) -> AsyncIterator[bytes]:
+    """The stream, with the address in its `endpoint` event changed; all else byte by byte as it came."""
+    parser = SseParser(_MOST_BEFORE_ENDPOINT)
+    held: bytes | None = b""
+    async for chunk in chunks:
+        if held is None:
+            yield chunk
+            continue
+        held += chunk
+        try:
+            found = next((event for event in parser.feed(chunk) if event.event == "endpoint"), None)
+        except EventTooLarge:
+            found = None
+        if found is not None:
+            theirs = found.data
+            at = held.index(theirs, held.index(b"endpoint"))
+            yield held[:at] + own_address(theirs.decode().strip()).encode() + held[at + len(theirs) :]
+            held = None
+        elif len(held) > _MOST_BEFORE_ENDPOINT:
+            yield held
+            held = None
+    if held:
+        yield held
+
+
+def _as_it_is(response: "aiohttp.ClientResponse") -> Passage:
+    return Passage(
+        response.status, end_to_end(list(lines_of(response))), chunks_of(response), response.reason
+    )

@@ -1,0 +1,57 @@
+"""May a lost call be run again? What the configuration says, and what the tool says of itself. It runs nothing."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from gateway.errors import GatewayError
+from gateway.relay.listener import Reply
+from gateway.relay.request import ClientRequest
+from gateway.settings.model import Upstream
+from gateway.wire.jsonrpc import Raw, decode, encode
+
+_MOST_PAGES: Final = 64
+_HARMLESS: Final = ("readOnlyHint", "idempotentHint")
+
+
+class ReplayPolicy:
+    """One upstream's word on running calls again."""
+
+    def __init__(self, settings: Upstream, fetch: Callable[[ClientRequest], Awaitable[Reply]]) -> None:
+        self._settings = settings
+        self._fetch = fetch
+
+    async def allows(self, request: ClientRequest) -> bool:
+        """Would a second run of this very call do no harm? Asked only when a call was lost."""
+        is_tool = request.method == "tools/call"
+        named = self._settings.replay_tools.get(request.target) if is_tool else None
+        match named or self._settings.replay:
+            case "never":
+                return False
+            case "always":
+                return True
+            case "idempotent":
+                return not is_tool or await self._says_harmless(request)
+
+    async def _says_harmless(self, request: ClientRequest) -> bool:
+        """Look the tool up in the server's list, page by page, as this caller sees it."""
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            params = {} if cursor is None else {"cursor": Raw(encode(cursor))}
+            asked = replace(
+                request, method="tools/list", params=params, target="", log_level=None, progress_token=None
+            )
+            try:
+                reply = await self._fetch(asked)
+            except GatewayError:
+                return False  # nobody can say so: then it is not so
+            page: Any = decode(encode(reply.result or {}))
+            for tool in page.get("tools", ()):
+                if tool.get("name") == request.target:
+                    hints = tool.get("annotations") or {}
+                    return any(hints.get(hint) is True for hint in _HARMLESS)
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):
+                return False
+        return False

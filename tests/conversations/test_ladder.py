@@ -1,0 +1,150 @@
+"""A gateway is killed while it holds a call; another one, with the same sealing key, is given the retry.
+
+Real legacy servers, real processes, `kill -9`: nothing is told to anybody. What comes back is found by what the
+ticket knows, and nothing runs twice unless policy said that it may.
+"""
+
+import contextlib
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.peers import start_legacy
+from tests.support.serving import Serving, serving
+from tests.support.waiting import until
+from tests.support.wire import Wire, accept
+
+FIXTURES = ["py-1.12", "py-1.30", "ts-1.32"]
+
+
+class Pair:
+    """Two gateways before one server; only one of them lives at a time."""
+
+    def __init__(self, folder: Path, upstream: dict[str, Any]) -> None:
+        self._folder = folder
+        self._upstream = upstream
+        self._sealing = {"keys": [secrets.token_urlsafe(32)]}
+
+    @contextlib.asynccontextmanager
+    async def alive(self, name: str) -> AsyncIterator[Serving]:
+        folder = self._folder / name
+        folder.mkdir()
+        async with serving(folder, self._upstream, sealing=self._sealing) as gateway:
+            yield gateway
+
+
+async def _kill(gateway: Serving) -> None:
+    gateway.tell(signal.SIGKILL)
+    await gateway.ended()
+
+
+async def _until_logged(gateway: Serving, words: str) -> None:
+    async def look() -> bool:
+        return words in gateway.said()
+
+    await until(look)
+
+
+@pytest.mark.parametrize("kind", FIXTURES)
+async def test_a_call_on_a_server_with_a_memory_is_reattached_and_runs_once(
+    kind: str, tmp_path: Path
+) -> None:
+    """Ours (rung 3): POST the answer into the old session, read its stream on. Nothing runs twice."""
+    async with start_legacy(kind, event_store=True) as legacy:
+        pair = Pair(tmp_path, {"url": legacy.url, "replay": "never"})
+        async with pair.alive("first") as first, Wire(first.url) as client:
+            asked = await client.tool("side_effect_then_ask", {"id": "one"})
+            assert asked.result["resultType"] == "input_required"
+            await _kill(first)
+        async with pair.alive("second") as second, Wire(second.url) as client:
+            done = await client.retry(asked, {"name": accept(name="Ann")})
+            assert done.text == "Hello Ann, effect 1"
+            again = await client.retry(asked, {"name": accept(name="Ann")})
+            assert again.text == "Hello Ann, effect 1"  # a client that lost the answer gets the same one
+            await _until_logged(second, '"rung":"reattached"')
+
+
+async def test_a_second_question_after_the_reattachment_is_asked_as_usual(tmp_path: Path) -> None:
+    """Ours (rung 3): the exchange goes on, round after round, in the new process."""
+    async with start_legacy("py-1.30", event_store=True) as legacy:
+        pair = Pair(tmp_path, {"url": legacy.url})
+        async with pair.alive("first") as first, Wire(first.url) as client:
+            asked = await client.tool("ask_two_serial")
+            [key] = asked.result["inputRequests"]
+            await _kill(first)
+        async with pair.alive("second") as second, Wire(second.url) as client:
+            more = await client.retry(
+                asked, {key: accept(**_filled(asked.result["inputRequests"][key], "Ann"))}
+            )
+            assert more.result["resultType"] == "input_required"
+            [other] = more.result["inputRequests"]
+            form = _filled(more.result["inputRequests"][other], "Lee")
+            done = await client.retry(more, {other: accept(**form)})
+            assert done.text == "Ann Lee"
+
+
+async def test_a_lost_call_is_run_again_where_policy_allows_it(tmp_path: Path) -> None:
+    """Ours (rung 4): the answer that was given reaches the new run; the user is not asked again."""
+    async with start_legacy("py-1.30") as legacy:
+        policy = {"replay_tools": {"side_effect_then_ask": "always"}}
+        pair = Pair(tmp_path, {"url": legacy.url, **policy})
+        async with pair.alive("first") as first, Wire(first.url) as client:
+            asked = await client.tool("side_effect_then_ask", {"id": "two"})
+            await _kill(first)
+        async with pair.alive("second") as second, Wire(second.url) as client:
+            done = await client.retry(asked, {"name": accept(name="Ann")})
+            assert done.text == "Hello Ann, effect 2"  # it says so itself: this was the second run
+            await _until_logged(second, '"rung":"replayed"')
+
+
+async def test_a_prompt_may_always_be_rendered_again(tmp_path: Path) -> None:
+    """Ours (rung 4): prompts and resources have no side effects to repeat, so `idempotent` covers them."""
+    async with start_legacy("ts-1.32") as legacy:
+        pair = Pair(tmp_path, {"url": legacy.url})
+        async with pair.alive("first") as first, Wire(first.url) as client:
+            asked = await client.request("prompts/get", {"name": "ask_prompt", "arguments": {}})
+            [key] = asked.result["inputRequests"]
+            await _kill(first)
+        async with pair.alive("second") as second, Wire(second.url) as client:
+            form = _filled(asked.result["inputRequests"][key], "Ann")
+            done = await client.retry(asked, {key: accept(**form)})
+            assert done.result["messages"]
+
+
+async def test_a_lost_call_that_may_not_run_again_is_refused_precisely(tmp_path: Path) -> None:
+    """Ours (rung 5): never a silent re-run; the client learns what happened and that it may start again."""
+    async with start_legacy("py-1.30") as legacy:
+        pair = Pair(tmp_path, {"url": legacy.url})
+        async with pair.alive("first") as first, Wire(first.url) as client:
+            asked = await client.tool("side_effect_then_ask", {"id": "three"})
+            await _kill(first)
+        async with pair.alive("second") as second, Wire(second.url) as client:
+            refused = await client.retry(asked, {"name": accept(name="Ann")})
+            assert refused.error["code"] == -31001
+            assert refused.error["data"] == {
+                "reason": "hold_lost",
+                "sideEffectsPossible": True,
+                "canStartAgain": True,
+            }
+
+
+async def test_a_server_that_dies_while_held_is_called_again_where_policy_allows_it(tmp_path: Path) -> None:
+    """Ours (rung 4, in one process): the server was restarted while the human was thinking."""
+    async with contextlib.AsyncExitStack() as stack:
+        legacy = await stack.enter_async_context(start_legacy("py-1.30"))
+        pair = Pair(tmp_path, {"url": legacy.url, "replay": "always"})
+        gateway = await stack.enter_async_context(pair.alive("only"))
+        client = await stack.enter_async_context(Wire(gateway.url))
+        asked = await client.tool("ask_name")
+        legacy.kill()
+        await stack.enter_async_context(start_legacy("py-1.30", port=legacy.port))
+        done = await client.retry(asked, {"name": accept(name="Ann")})
+        assert done.text == "Hello Ann"
+
+
+def _filled(request: dict[str, Any], text: str) -> dict[str, str]:
+    return dict.fromkeys(request["params"]["requestedSchema"]["properties"], text)

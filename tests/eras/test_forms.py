@@ -1,0 +1,146 @@
+"""Filled-in forms against schemas that a server wrote, some of them with ill intent."""
+
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from gateway.eras.forms import fits
+
+NAMED = {"type": "object", "properties": {"name": {"type": "string", "minLength": 2}}, "required": ["name"]}
+WRONG: dict[str, Any] = {"name": 7}
+PATIENCE = 0.5
+"""Seconds. The bombs below take minutes, or for ever, where they go off."""
+
+
+def unfolding(levels: int) -> dict[str, Any]:
+    """A schema of a few lines that is 2**levels to validate."""
+    each = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    return {"$ref": "#/$defs/d0", "$defs": {**each, f"d{levels}": {}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        (NAMED, {"name": "Ada", "extra": 1}, {"name": "A"}),
+        (NAMED, {"name": "Ada"}, {}),
+        ({"properties": {"n": {"type": "integer", "maximum": 9}}}, {"n": 9}, {"n": 10}),
+        ({"properties": {"n": {"type": "number"}}}, {"n": 1.5}, {"n": "1.5"}),
+        ({"properties": {"b": {"type": "boolean"}}}, {"b": False}, {"b": 0}),
+        ({"properties": {"c": {"enum": ["red", "blue"]}}}, {"c": "red"}, {"c": "green"}),
+        (
+            {"properties": {"c": {"oneOf": [{"const": "r", "title": "Red"}, {"const": "b"}]}}},
+            {"c": "r"},
+            {"c": "g"},
+        ),
+        (
+            {"properties": {"c": {"type": "array", "items": {"enum": ["r", "b"]}, "maxItems": 1}}},
+            {"c": ["r"]},
+            {"c": ["r", "b"]},
+        ),
+        ({"properties": {"p": {"pattern": "^[0-9]{3}$"}}}, {"p": "123"}, {"p": "12"}),
+        ({"additionalProperties": False, "properties": {"a": {}}}, {"a": 1}, {"b": 1}),
+    ],
+)
+def test_what_a_form_can_ask_for_is_judged(schema: Any, good: Any, bad: Any) -> None:
+    assert fits(schema, good)
+    assert not fits(schema, bad)
+
+
+def test_definitions_as_pydantic_writes_them_are_judged() -> None:
+    schema = {
+        "$defs": {"Colour": {"enum": ["red", "blue"], "type": "string"}},
+        "properties": {
+            "c": {"$ref": "#/$defs/Colour"},
+            "o": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["c"],
+        "type": "object",
+    }
+
+    assert fits(schema, {"c": "red", "o": None})
+    assert not fits(schema, {"c": "green"})
+
+
+def test_no_schema_asks_for_nothing() -> None:
+    assert fits({}, {"anything": [1]})
+
+
+def test_formats_are_the_servers_to_judge() -> None:
+    assert fits({"properties": {"mail": {"type": "string", "format": "email"}}}, {"mail": "ada"})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nonsense"},
+        {"properties": 7},
+        {"properties": {"name": {"pattern": "("}}},
+        {"$schema": 7},
+        {"$schema": "https://example.invalid/dialect"},
+        {"required": "name"},
+        {"$ref": "#/$defs/missing"},
+        {"properties": {"name": {"$ref": 7}}},
+    ],
+)
+def test_a_broken_schema_is_left_to_the_server_that_wrote_it(schema: dict[str, Any]) -> None:
+    assert fits(schema, WRONG)
+
+
+def test_a_remote_schema_is_never_fetched() -> None:
+    """A question must not make the gateway send a request to wherever the server likes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        there = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
+        schemas: list[dict[str, Any]] = [
+            {"$ref": there},
+            {"$schema": there},
+            {"$id": there, "properties": {"name": {"$ref": "other.json"}}},
+            {"properties": {"name": {"$ref": f"{there}#/name"}}},
+            {"allOf": [{"$ref": there}]},
+            {"$dynamicRef": there},
+            {"$ref": "#/$defs/a", "$defs": {"a": {"$id": there, "$ref": "x"}}},
+            {"$ref": "file:///etc/hostname"},
+        ]
+        for schema in schemas:
+            assert fits(schema, WRONG), schema
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        ({"properties": {"x": {"pattern": "^(a+)+$"}}}, {"x": "a" * 5000 + "!"}),
+        ({"properties": {"x": {"pattern": "(a|aa)*b"}}}, {"x": "a" * 5000}),
+        ({"properties": {"x": {"pattern": r"^(?=(a+)+$)\1b"}}}, {"x": "a" * 5000}),
+        ({"properties": {"x": {"pattern": "((a{1,99}){1,99}){1,99}$"}}}, {"x": "a" * 5000 + "!"}),
+        ({"properties": {"x": {"pattern": r"(\w{100}){100}"}}}, {"x": "a" * 50_000 + "!"}),
+        ({"patternProperties": {"^(a+)+$": {"type": "string"}}}, {"a" * 5000 + "!": 1}),
+        (unfolding(40), {}),
+        ({"$ref": "#"}, {}),
+        ({"properties": {"x": {"$ref": "#"}}, "allOf": [{"$ref": "#"}] * 9}, {"x": {"x": {}}}),
+        ({"$dynamicRef": "#a", "$dynamicAnchor": "a"}, {}),
+        ({"properties": {str(n): {"type": "string"} for n in range(50_000)}}, {"1": "x"}),
+        ({"properties": {"x": {"uniqueItems": True}}}, {"x": [{"n": n} for n in range(20_000)]}),
+    ],
+    ids=lambda value: "content" if not value or "x" in value else None,
+)
+def test_no_schema_keeps_the_process_busy(schema: dict[str, Any], content: dict[str, Any]) -> None:
+    started = time.process_time()
+    fits(schema, content)
+
+    assert time.process_time() - started < PATIENCE
+
+
+def test_a_schema_too_deep_to_look_into_does_no_harm() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(5000):
+        schema = {"allOf": [schema]}
+
+    assert fits(schema, {})
+
+
+def test_numbers_beyond_all_bounds_do_no_harm() -> None:
+    assert fits({"properties": {"n": {"type": "integer"}}}, {"n": 10**40})

@@ -1,0 +1,102 @@
+"""`holdfast serve` as users run it: a process of its own, stopped by signals, known by its log and its exit code."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.support.waiting import until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A gateway that runs, or has run."""
+
+    process: asyncio.subprocess.Process
+    url: str
+    admin: str
+    log: Path
+
+    def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    async def ended(self, seconds: float = 10.0) -> int:
+        """Wait for its end; the exit code."""
+        async with asyncio.timeout(seconds):
+            return await self.process.wait()
+
+    async def readiness(self) -> int:
+        """The status of `/readyz`; 0 if nobody answers."""
+        try:
+            async with aiohttp.ClientSession() as http, http.get(f"{self.admin}/readyz") as response:
+                return response.status
+        except aiohttp.ClientError:
+            return 0
+
+    async def until_readiness(self, status: int) -> None:
+        """Wait for it."""
+
+        async def look() -> bool:
+            return await self.readiness() == status
+
+        await until(look, 15)
+
+    def said(self) -> str:
+        """All that it wrote, standard error included."""
+        return self.log.read_text("utf-8", "replace")
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    folder: Path, upstream: Mapping[str, Any], *, wait: bool = True, **settings: Any
+) -> AsyncIterator[Serving]:
+    """Run `holdfast serve` with one upstream; killed at the end of the block if it still runs."""
+    port, admin = settings.pop("port", None) or free_port(), free_port()
+    config = {
+        "listen": f"127.0.0.1:{port}",
+        "admin": f"127.0.0.1:{admin}",
+        "log": {"level": "debug", "format": "json"},
+        "upstreams": {"legacy": dict(upstream)},
+        **settings,
+    }
+    file, log = folder / "holdfast.yaml", folder / "log"
+    file.write_text(json.dumps(config), "utf-8")  # JSON is YAML
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    with log.open("wb") as sink:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "gateway", "serve", "--config", str(file)),
+            cwd=ROOT,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+        )
+    running = Serving(process, f"http://127.0.0.1:{port}/mcp", f"http://127.0.0.1:{admin}", log)
+    try:
+        if wait:
+            await running.until_readiness(200)
+        yield running
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,110 @@
+"""What all HTTP channels share: redirects stay within the origin, faults have our names."""
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from gateway.errors import UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
+from gateway.upstreams.http_client import is_same_origin, new_client, requested, translated
+from tests.support.scripted import Scripted, Turn
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("http://h/other?x#y", True),
+        ("http://h:80/", True),
+        ("http://H/", True),
+        ("https://h/", False),
+        ("http://h:81/", False),
+        ("http://h.example/", False),
+        ("http://u@h/", False),
+        ("http://u:p@h/", False),
+        ("/relative", False),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(other: str, same: bool) -> None:  # noqa: FBT001
+    assert is_same_origin(URL(other), URL("http://h/mcp")) is same
+
+
+async def test_redirects_are_followed_with_method_and_body(
+    server: Scripted, http: aiohttp.ClientSession
+) -> None:
+    """LEGACY-WIRE 5: Python servers answer 307 for a slash too many or too few."""
+
+    async def moved(turn: Turn) -> None:
+        if turn.path == "/mcp/":
+            await turn.reply(200, turn.body)
+        else:
+            await turn.reply(307, "", {"Location": "/mcp/"})
+
+    server.on["answer"] = moved
+    async with requested(http, "POST", URL(server.url), headers={"A": "b"}, body=b'{"x":1}') as response:
+        assert await response.read() == b'{"x":1}'
+    assert [(turn.verb, turn.path, turn.headers["a"]) for turn in server.turns] == [
+        ("POST", "/mcp", "b"),
+        ("POST", "/mcp/", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "place", ["http://localhost:1/", "https://127.0.0.1/", "//example.invalid/", "http://["]
+)
+async def test_redirects_elsewhere_are_refused(
+    server: Scripted, http: aiohttp.ClientSession, place: str
+) -> None:
+    async def moved(turn: Turn) -> None:
+        await turn.reply(307, "", {"Location": place})
+
+    server.on["answer"] = moved
+    with pytest.raises(UpstreamSpokeNonsense):
+        async with requested(http, "POST", URL(server.url), headers={}, body=b"{}"):
+            pass
+    assert len(server.turns) == 1
+
+
+async def test_a_circle_is_left(server: Scripted, http: aiohttp.ClientSession) -> None:
+    async def circle(turn: Turn) -> None:
+        await turn.reply(308, "", {"Location": "/mcp"})
+
+    server.on["answer"] = circle
+    with pytest.raises(UpstreamSpokeNonsense, match="too often"):
+        async with requested(http, "POST", URL(server.url), headers={}, body=b"{}"):
+            pass
+    assert len(server.turns) < 10
+
+
+async def test_a_post_that_would_become_a_get_is_not_followed(
+    server: Scripted, http: aiohttp.ClientSession
+) -> None:
+    async def moved(turn: Turn) -> None:
+        await turn.reply(302, "", {"Location": "/mcp/"})
+
+    server.on["answer"] = moved
+    async with requested(http, "POST", URL(server.url), headers={}, body=b"{}") as response:
+        assert response.status == 302
+
+
+async def test_only_a_failed_connect_proves_that_nothing_was_sent(
+    server: Scripted, http: aiohttp.ClientSession
+) -> None:
+    await server.stop()
+    with pytest.raises(aiohttp.ClientError) as refused:
+        async with requested(http, "GET", URL(server.url), headers={}):
+            pass
+    assert isinstance(translated(refused.value), UpstreamUnreachable)
+    assert isinstance(translated(aiohttp.ServerDisconnectedError()), UpstreamLost)
+    assert isinstance(translated(TimeoutError()), UpstreamLost)
+
+
+async def test_one_caller_s_cookies_are_nobody_else_s(server: Scripted) -> None:
+    async def bake(turn: Turn) -> None:
+        await turn.reply(200, "", {"Set-Cookie": "a=b"})
+
+    server.on["answer"] = bake
+    async with new_client(connect_timeout=1, version="9") as client:
+        for _ in range(2):
+            async with requested(client, "POST", URL(server.url), headers={}, body=b"{}"):
+                pass
+    assert not any("cookie" in turn.headers for turn in server.turns)
+    assert server.turns[0].headers["user-agent"] == "holdfast/9"
