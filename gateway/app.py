@@ -148,7 +148,7 @@ class Gateway:
                 limits=self._settings.limits,
                 listen_host=self._settings.listen.host,
                 metrics=self._metrics,
-                new_error_id=lambda: secrets.token_hex(8),
+                passes_legacy=self._settings.upstreams[name].legacy_clients == "pass",
             )
             for name, relay in self._relays.items()
         }

@@ -23,6 +23,7 @@
         UpstreamSpokeNonsense    an answer that is not MCP
         UpstreamRefused          an HTTP refusal of the whole request
         UpstreamUnauthorized     401 or 403: passed on with its challenge      401/403
+        UpstreamChanged          it is of another era now, and ran nothing
       Overloaded                 we chose to shed this request                 503
 
 Each class fixes how it looks on the wire (`rpc_code`, `http_status`) and in
@@ -31,7 +32,8 @@ sees `public`, or `detail` where one is given because it helps the caller and
 tells nothing that the caller did not send.
 
 Upstream failures are HTTP 200: TypeScript clients read a JSON-RPC error only
-from 2xx or 400, and a failed tool is not a failed gateway.
+from 2xx or 400, and a failed tool is not a failed gateway. So is a bug of ours,
+which is a plain GatewayError with -32603: the client is to read its `errorId`.
 """
 
 from typing import Any, ClassVar
@@ -41,7 +43,7 @@ class GatewayError(Exception):
     """Base of the tree; never raised itself."""
 
     rpc_code: ClassVar[int] = -32603
-    http_status: int = 500
+    http_status: int = 200
     reason: ClassVar[str] = "internal"
     public: ClassVar[str] = "Internal error"
 
@@ -51,6 +53,8 @@ class GatewayError(Exception):
         super().__init__(log_text or detail or self.public)
         self.message = detail or self.public
         self.data = data
+        self.error_id: str | None = None
+        """Under which the client and the log speak of it; given when it is made known to either."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -93,7 +97,8 @@ class StateRejected(ClientFault):
     """The echoed `requestState` is not one that we sealed for this caller and call, or it is too old.
 
     One frozen answer for every cause: an attacker learns nothing from it. The
-    constructor's text is the true cause and goes to the log only.
+    constructor's text is the true cause and goes to the log only; so does the
+    error's id, and the log has the JSON-RPC id of the request beside it.
     """
 
     rpc_code = -32602
@@ -270,6 +275,13 @@ class UpstreamUnauthorized(UpstreamFault):
     def headers(self) -> dict[str, str]:
         """The upstream's own challenge."""
         return {"WWW-Authenticate": self.challenge} if self.challenge else {}
+
+
+class UpstreamChanged(UpstreamFault):
+    """The upstream turned out to be of another era than it was; it refused the request, so it did not run."""
+
+    reason = "upstream_changed"
+    public = "The upstream server was replaced by another version; send the request again"
 
 
 class Overloaded(GatewayError):

@@ -200,9 +200,7 @@ def is_legacy_visit(headers: Headers, verb: str) -> bool:
     if verb == "DELETE":
         return bool(versions or headers.getall(names.SESSION_ID, _NONE))
     accepted = (media_type(part) for line in headers.getall("Accept", _NONE) for part in line.split(","))
-    return verb == "GET" and (
-        bool(headers.getall(names.SESSION_ID, _NONE)) or names.EVENT_STREAM in accepted
-    )
+    return verb == "GET" and (bool(headers.getall(names.SESSION_ID, _NONE)) or names.EVENT_STREAM in accepted)
 
 
 def _passing(headers: Headers, body: bytes) -> Legacy | None:

@@ -1,14 +1,15 @@
 """The endpoint of one upstream: read, classify, admit, relay, reply. It reads from top to bottom."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Container, Mapping
 from functools import lru_cache, partial
 from typing import Final
 
 from aiohttp import hdrs, web
 
-from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, classify
+from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify, is_legacy_visit
 from gateway.edge.origins import origin_allowed
+from gateway.edge.passthrough import knock_of, refusal, write_passage
 from gateway.edge.principals import Doorkeeper
 from gateway.edge.reply import json_response, write_round
 from gateway.eras.subscriptions import METHOD as LISTEN
@@ -20,8 +21,10 @@ from gateway.errors import (
     OriginRefused,
     Overloaded,
     StateRejected,
+    UpstreamChanged,
 )
 from gateway.relay.listener import Ear, Listener, Reply
+from gateway.relay.passthrough import address_in
 from gateway.relay.relay import FETCHED_METHODS, Relay
 from gateway.relay.request import ClientRequest
 from gateway.settings.model import Limits
@@ -29,14 +32,28 @@ from gateway.telemetry.logs import Round, get_logger, round_finished
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent, Outcome, Rung
 from gateway.wire import headers as names
-from gateway.wire.versions import MODERN
+from gateway.wire.versions import LEGACY_VERSIONS, MODERN
 
 DISCOVER: Final = "server/discover"
 _TOOLS_CALL: Final = "tools/call"
 _PARAM_PREFIX: Final = names.PARAM_PREFIX.lower()
 _NO_HEADERS: Final[Mapping[str, list[str]]] = {}
 _CANCELLED: Final = Reply(Outcome.CANCELLED, status=499)
+_INITIALIZE: Final = "initialize"
+LEGACY: Final = "legacy"
+_MODERN_REFUSALS: Final = frozenset({-32020, -32022})
+"""Codes with which only a modern server refuses a request, before it looks at what is asked."""
 SERVED_METHODS: Final = frozenset({DISCOVER, LISTEN, *FETCHED_METHODS, *ASKING_METHODS})
+
+
+class _Everything:
+    """What a modern upstream serves is its own to say."""
+
+    def __contains__(self, method: object) -> bool:
+        return True
+
+
+_EVERYTHING: Final = _Everything()
 
 
 class Endpoint:
@@ -50,9 +67,10 @@ class Endpoint:
         limits: Limits,
         listen_host: str,
         metrics: Metrics,
-        new_error_id: Callable[[], str],
+        passes_legacy: bool = True,
     ) -> None:
         self._relay = relay
+        self._passes_legacy = passes_legacy
         self._doorkeeper = doorkeeper
         self._limits = limits
         # The same few pairs of Host and Origin come again and again.
@@ -65,7 +83,6 @@ class Endpoint:
             )
         )
         self._metrics = metrics
-        self._new_error_id = new_error_id
         self._is_draining = False
         self._log = get_logger()
 
@@ -76,16 +93,22 @@ class Endpoint:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
         started = time.perf_counter()
+        body = b""
         try:
             self._check_door(request)
-            verdict = classify(request.headers, await request.read(), served_methods=SERVED_METHODS)
+            body = await request.read()
+            verdict = self._verdict(request, body)
         except web.HTTPRequestEntityTooLarge:
             verdict = Refusal(BodyTooLarge(f"more than {self._limits.body} bytes"), None)
         except GatewayError as error:
             verdict = Refusal(error, None)
         match verdict:
             case Modern():
-                return await self._serve(request, verdict, started)
+                if not self._relay.era.is_certain:
+                    await self._relay.era.settle(request.headers.get(hdrs.AUTHORIZATION))
+                return await self._serve(request, body, verdict, started)
+            case Legacy() if self._passes_legacy:
+                return await self._pass_on(request, body, verdict, started)
             case Accepted():
                 return web.Response(status=202)
             case Legacy():
@@ -93,7 +116,19 @@ class Endpoint:
             case Refusal():
                 return self._refuse(verdict, started)
 
-    async def _serve(self, request: web.BaseRequest, modern: Modern, started: float) -> web.StreamResponse:
+    def _verdict(self, request: web.BaseRequest, body: bytes) -> Verdict:
+        if self._passes_legacy and address_in(request.query_string) is not None:
+            return Legacy(None, None, LEGACY_VERSIONS[-1])
+        if request.method != hdrs.METH_POST:
+            if self._passes_legacy and is_legacy_visit(request.headers, request.method):
+                return Legacy(None, None, LEGACY_VERSIONS[-1])
+            raise MethodNotAllowed(request.method)
+        served: Container[str] = _EVERYTHING if self._relay.era.is_modern else SERVED_METHODS
+        return classify(request.headers, body, served_methods=served, passes_legacy=self._passes_legacy)
+
+    async def _serve(
+        self, request: web.BaseRequest, body: bytes, modern: Modern, started: float
+    ) -> web.StreamResponse:
         """One round, whatever happens in it; one log line at its end."""
         client_request = ClientRequest(
             id=modern.id,
@@ -107,38 +142,48 @@ class Endpoint:
             progress_token=modern.progress_token,
             param_headers=_param_headers(request) if modern.method == _TOOLS_CALL else _NO_HEADERS,
         )
-        heard: Ear | None = None
-        reply = _CANCELLED  # unless something better is said below
-        error_id: str | None = None
+        turn = _Turn(request, body, client_request)
         try:
             if self._is_draining and "requestState" not in modern.params:
                 raise Overloaded("draining")
-            if modern.method in ASKING_METHODS:
-                heard = await self._begin(client_request)
-            elif modern.method == LISTEN:
-                heard = self._relay.listen(client_request)
-            if heard is not None:
-                response, reply = await write_round(request, heard, modern.id, self._limits.keepalive)
-                return response
-            fetch: Callable[[ClientRequest], Awaitable[Reply]] = (
-                self._relay.discover if modern.method == DISCOVER else self._relay.fetch
-            )
-            reply = await fetch(client_request)
-            return json_response(reply, modern.id)
+            return await (self._hand_on(turn) if self._is_theirs(client_request) else self._bridge(turn))
         except GatewayError as error:
-            reply = Reply.of(error)
-            return json_response(reply, modern.id)
+            turn.reply = Reply.of(error)
+            return json_response(turn.reply, modern.id)
         except ConnectionError:
             return web.Response(status=499)  # the client left while we wrote; nobody reads this
         except Exception as error:  # noqa: BLE001 - the last resort: our bug must not become a stack trace on the wire
-            error_id = self._new_error_id()
-            self._log.error(LogEvent.INTERNAL_ERROR, error_id=error_id, exc_info=error)
-            reply = Reply.of(GatewayError("see internal_error", data={"errorId": error_id}))
-            return json_response(reply, modern.id)
+            turn.reply = self._own_fault(error)
+            return json_response(turn.reply, modern.id)
         finally:
-            if heard is not None:
-                heard.left()  # changes nothing after the last word
-            self._note(modern.method, client_request.target, reply, started, heard, error_id)
+            if turn.heard is not None:
+                turn.heard.left()  # changes nothing after the last word
+            self._note(modern.method, client_request.target, turn.reply, started, turn.heard)
+
+    # --- a legacy upstream ---------------------------------------------------------------
+
+    async def _bridge(self, turn: "_Turn") -> web.StreamResponse:
+        asked = turn.asked
+        try:
+            if asked.method in ASKING_METHODS:
+                turn.heard = await self._begin(asked)
+            elif asked.method == LISTEN:
+                turn.heard = self._relay.listen(asked)
+            if turn.heard is not None:
+                response, turn.reply = await write_round(
+                    turn.request, turn.heard, asked.id, self._limits.keepalive
+                )
+            else:
+                discovers = asked.method == DISCOVER
+                turn.reply = await (self._relay.discover(asked) if discovers else self._relay.fetch(asked))
+                response = json_response(turn.reply, asked.id)
+        except UpstreamChanged:
+            if "requestState" in asked.params:
+                raise
+            return await self._hand_on(turn)
+        if turn.reply.error is not None and not response.prepared and await self._has_changed(turn):
+            return await self._hand_on(turn)
+        return response
 
     async def _begin(self, request: ClientRequest) -> Listener:
         if request.method == _TOOLS_CALL and not self._relay.tools.has_no_say(request):
@@ -149,14 +194,74 @@ class Endpoint:
             return await self._relay.retry(request)
         except StateRejected as error:
             self._metrics.state_rejected(self._relay.name, "rejected")
-            self._log.warning(LogEvent.STATE_REJECTED, upstream=self._relay.name, detail=str(error))
+            # The answer has no error id, being the same for every cause; the client knows it by its request's.
+            self._log.warning(
+                LogEvent.STATE_REJECTED, upstream=self._relay.name, request_id=request.id, detail=str(error)
+            )
             raise
+
+    # --- what is handed on ---------------------------------------------------------------
+
+    def _is_theirs(self, asked: ClientRequest) -> bool:
+        """Is it for a modern upstream to answer? What was held when it was a legacy one is still ours."""
+        return self._relay.era.is_modern and not ("requestState" in asked.params and self._relay.knows(asked))
+
+    async def _has_changed(self, turn: "_Turn") -> bool:
+        """Did a legacy upstream fail a call, without having run it, because it is a modern one now?"""
+        reply, era = turn.reply, self._relay.era
+        if "requestState" in turn.asked.params or reply.error is None:
+            return False
+        if reply.reason != UpstreamChanged.reason:
+            data = reply.error.data
+            if not isinstance(data, dict) or data.get("upstreamCode") not in _MODERN_REFUSALS:
+                return False
+            era.doubt()
+            await era.settle(turn.request.headers.get(hdrs.AUTHORIZATION))
+        return era.is_modern
+
+    async def _hand_on(self, turn: "_Turn") -> web.StreamResponse:
+        passing = self._relay.passthrough.pass_modern(knock_of(turn.request, turn.body), self._relay.era)
+        try:
+            response = await write_passage(turn.request, passing)
+        except UpstreamChanged:
+            if turn.heard is not None:
+                raise
+            return await self._bridge(turn)
+        turn.reply = _handed_on(response.status)
+        return response
+
+    async def _pass_on(
+        self, request: web.BaseRequest, body: bytes, legacy: Legacy, started: float
+    ) -> web.StreamResponse:
+        """One request of a legacy client; one log line at its end."""
+        reply = _CANCELLED
+        try:
+            if self._is_draining and legacy.method == _INITIALIZE:
+                raise Overloaded("draining")
+            passing = self._relay.passthrough.pass_legacy(knock_of(request, body))
+            response = await write_passage(request, passing)
+            reply = _handed_on(response.status)
+            return response  # noqa: TRY300 - it reads from top to bottom
+        except GatewayError as error:
+            reply = Reply.of(error)
+            return refusal(error, legacy.id)
+        except ConnectionError:
+            return web.Response(status=499)
+        except Exception as error:  # noqa: BLE001 - as above
+            reply = self._own_fault(error)
+            return json_response(reply, legacy.id)
+        finally:
+            self._note(legacy.method or request.method, None, reply, started, era=LEGACY)
 
     def _check_door(self, request: web.BaseRequest) -> None:
         if not self._is_allowed(request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)):
             raise OriginRefused(f"Origin {request.headers.get(hdrs.ORIGIN)!r}")
-        if request.method != hdrs.METH_POST:
-            raise MethodNotAllowed(request.method)
+
+    def _own_fault(self, cause: Exception) -> Reply:
+        """A bug of ours: the client learns its id, the log has the rest under it."""
+        reply = Reply.of(GatewayError("see internal_error"))
+        self._log.error(LogEvent.INTERNAL_ERROR, error_id=reply.error_id, exc_info=cause)
+        return reply
 
     def _refuse(self, refusal: Refusal, started: float) -> web.Response:
         reply = Reply.of(refusal.error)
@@ -170,7 +275,8 @@ class Endpoint:
         reply: Reply,
         started: float,
         heard: Ear | None = None,
-        error_id: str | None = None,
+        *,
+        era: str = MODERN,
     ) -> None:
         seconds = time.perf_counter() - started
         self._metrics.round_finished(self._relay.name, method, reply.outcome, seconds)
@@ -183,13 +289,30 @@ class Endpoint:
             reason=reply.reason,
             detail=reply.detail,
             duration_ms=seconds * 1000,
-            era=MODERN,
+            era=era,
             exchange=heard.exchange_id if heard is not None else None,
             round=heard.round if heard is not None else None,
             rung=heard.rung if heard is not None and method is not None else Rung.FIRST if method else None,
-            error_id=error_id,
+            error_id=reply.error_id,
         )
         round_finished(line)
+
+
+class _Turn:
+    """One modern request on its way through, and what became of it."""
+
+    __slots__ = ("asked", "body", "heard", "reply", "request")
+
+    def __init__(self, request: web.BaseRequest, body: bytes, asked: ClientRequest) -> None:
+        self.request = request
+        self.body = body
+        self.asked = asked
+        self.heard: Ear | None = None
+        self.reply = _CANCELLED  # unless something better is said
+
+
+def _handed_on(status: int) -> Reply:
+    return Reply(Outcome.COMPLETE if status < 400 else Outcome.ERROR, status=status)
 
 
 def _param_headers(request: web.BaseRequest) -> Mapping[str, list[str]]:

@@ -13,7 +13,7 @@ from typing import Final
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from gateway.errors import GatewayError, Overloaded, UpstreamFault, UpstreamTimedOut
+from gateway.errors import ClientFault, GatewayError, Overloaded, UpstreamFault, UpstreamTimedOut
 from gateway.relay.passage import Knock, Passage, end_to_end
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Id, encode_error
@@ -69,9 +69,10 @@ async def write_passage(
 
 def refusal(error: GatewayError, request_id: Id | None) -> web.Response:
     """How a legacy client is told that there is no response: by the status, as by any other gateway."""
+    data = error.data if error.error_id is None else {**(error.data or {}), "errorId": error.error_id}
     return web.Response(
         status=_status(error),
-        body=encode_error(request_id, error.rpc_code, error.message, error.data),
+        body=encode_error(request_id, error.rpc_code, error.message, data),
         headers=error.headers,
         content_type=names.JSON,
     )
@@ -85,15 +86,19 @@ def _status(error: GatewayError) -> int:
             return 503
         case UpstreamFault() if error.http_status == 200:
             return 502
-        case _:
+        case UpstreamFault() | ClientFault():
             return error.http_status
+        case _:
+            return 500
 
 
 def _forwarded(request: web.BaseRequest) -> list[tuple[str, str]]:
     headers = request.headers
     before = headers.getall(hdrs.X_FORWARDED_FOR, [])
     peer = [request.remote] if request.remote else []
-    lines = [(hdrs.X_FORWARDED_FOR, ", ".join([*before, *peer]))] if before or peer else []
+    lines: list[tuple[str, str]] = (
+        [(hdrs.X_FORWARDED_FOR, ", ".join([*before, *peer]))] if before or peer else []
+    )
     # Whoever stands before us saw the client's own address line; where nobody does, we did.
     if hdrs.X_FORWARDED_PROTO not in headers:
         lines.append((hdrs.X_FORWARDED_PROTO, request.scheme))

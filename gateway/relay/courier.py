@@ -40,6 +40,8 @@ class Bounds:
     """Seconds between two beats of a replica's heart."""
     letter_bytes: int = 16 * _MIB
     """One letter: a client's request, or an upstream's answer to it."""
+    acceptance: float = 5.0
+    """Seconds in which a replica that lives must have taken a round."""
     outage: float = 10.0
     """Seconds that a round under way elsewhere outlives the store."""
     reminder: float = 15.0
@@ -59,7 +61,7 @@ class Courier:
         self._mail = Mail(
             store, envelope, replica=replica, metrics=metrics, max_letter_bytes=bounds.letter_bytes
         )
-        self._errands = Errands(self._mail, store, self._hearts, replica=replica)
+        self._errands = Errands(self._mail, store, self._hearts, replica=replica, patience=bounds.acceptance)
         self._guests = Guests(self._mail, patience=bounds.outage)
         self._heart = Background()
         self._tasks = Background()

@@ -5,7 +5,7 @@ It knows no HTTP and no sealing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from gateway.eras.exchange import Exchange, State
 from gateway.eras.notifications import is_of_call
@@ -37,7 +37,7 @@ from gateway.eras.vocabulary import (
     UpstreamWithdrew,
     WorkTimedOut,
 )
-from gateway.errors import Overloaded, StateRejected
+from gateway.errors import Overloaded, StateRejected, UpstreamTimedOut
 from gateway.relay.clocks import Alarm, WorkClock
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
@@ -51,6 +51,11 @@ from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Id, Notification, Params, encode
 
 Answers: TypeAlias = Mapping[str, Params]
+
+_NOBODY_HEARD: Final = (
+    "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
+    "so what the client said cannot have reached the call that asked"
+)
 
 
 class Driver:
@@ -281,6 +286,9 @@ class Driver:
     def _last_word(self, ending: Complete | CompleteFailure | Abort) -> Reply:
         if isinstance(ending, Abort):
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
+            is_late = isinstance(ending.error, UpstreamTimedOut)
+            if is_late and self._exchange.round and self._call.session.id is None:
+                ending = Abort(UpstreamTimedOut(detail=_NOBODY_HEARD))
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:

@@ -55,11 +55,12 @@ class _Errand:
 class Errands:
     """The rounds of clients here whose exchange is elsewhere."""
 
-    def __init__(self, mail: Mail, store: Store, hearts: Hearts, *, replica: str) -> None:
+    def __init__(self, mail: Mail, store: Store, hearts: Hearts, *, replica: str, patience: float) -> None:
         self._mail = mail
         self._store = store
         self._hearts = hearts
         self._replica = replica
+        self._patience = patience
         self._errands: dict[int, _Errand] = {}
         self._numbers = count(1)
         self._farewells = Background()
@@ -88,7 +89,7 @@ class Errands:
         self._errands[number] = errand
         try:
             await self._mail.send(owner, carry)
-            async with asyncio.timeout(self._hearts.lifetime):
+            async with asyncio.timeout(self._patience):
                 await errand.accepted
         except LetterTooLarge:
             self._errands.pop(number, None)
@@ -98,7 +99,7 @@ class Errands:
             raise OwnerGone(f"replica {owner} does not read its letters") from None
         except TimeoutError:
             self._errands.pop(number, None)
-            if self._store.steady_seconds() < self._hearts.lifetime:
+            if self._store.steady_seconds() < self._patience:
                 raise StoreUnavailable("the letter, or the answer to it, may be lost") from None
             raise OwnerGone(f"replica {owner} does not answer") from None
         except asyncio.CancelledError:

@@ -169,8 +169,11 @@ class Guests:
         await self._write_told(guest, batch)
 
     async def _write_told(self, guest: _Guest, batch: list[bytes]) -> None:
-        with contextlib.suppress(LetterTooLarge):  # as with a slow reader: not the last word, so not vital
+        try:
             await self._write(guest, Told(guest.number, next(self._sequence), batch))
+        except LetterTooLarge:
+            # Not the last word, so not vital, as with a slow reader; but that there was something is.
+            await self._write(guest, Accepted(guest.number))
 
     async def _say(self, guest: _Guest, reply: Reply) -> None:
         guest.is_answered = True

@@ -40,6 +40,7 @@ _MOST_KEPT: Final = 256
 """Messages that wait for a stream to go out on; beyond it the oldest go."""
 _ROUNDS_OF_REAPING: Final = 4
 _SEND_SECONDS: Final = 10.0
+_FAREWELL_SECONDS: Final = 6.0
 _STREAM_HEADERS: Final = (
     ("Content-Type", names.EVENT_STREAM),
     ("Cache-Control", "no-cache, no-transform"),
@@ -162,6 +163,7 @@ class LegacySessions:
         self._sessions: dict[str, LegacySession] = {}
         self._opening = 0
         self._background = Background()
+        self._farewells = Background()
 
     def start(self) -> None:
         """Begin to close sessions that nobody uses."""
@@ -169,10 +171,11 @@ class LegacySessions:
 
     async def close(self) -> None:
         """Close every session."""
+        for session_id in list(self._sessions):
+            self._end(session_id)
+        await self._farewells.settle(_FAREWELL_SECONDS)
+        await self._farewells.close()
         await self._background.close()
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
-        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
 
     async def serve(self, knock: Knock) -> Passage:
         """Answer one HTTP request of a client."""
@@ -182,7 +185,7 @@ class LegacySessions:
             case "GET":
                 return self._get(knock)
             case _:
-                return await self._delete(knock)
+                return self._delete(knock)
 
     # --- the three verbs ---------------------------------------------------------------
 
@@ -216,12 +219,10 @@ class LegacySessions:
             return Passage.refused(409, -32000, "Conflict: Only one SSE stream is allowed per session")
         return Passage(200, _STREAM_HEADERS, stream.events(), left=lambda: session.left(stream))
 
-    async def _delete(self, knock: Knock) -> Passage:
-        session = self._find(knock)
-        if session is None or knock.session_id is None:
+    def _delete(self, knock: Knock) -> Passage:
+        if self._find(knock) is None or knock.session_id is None:
             return _no_session(knock)
-        del self._sessions[knock.session_id]
-        await session.close()
+        self._end(knock.session_id)  # a process takes its time to end: the client need not wait for it
         return Passage.of(200)
 
     async def _initialize(self, request: Request, knock: Knock) -> Passage:
@@ -269,7 +270,7 @@ class LegacySessions:
     def _end(self, session_id: str) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            self._background.start(session.close(), "close-bridged-session")
+            self._farewells.start(session.close(), "close-bridged-session")
 
     async def _reap(self) -> None:
         clock = asyncio.get_running_loop().time

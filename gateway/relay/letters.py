@@ -109,6 +109,7 @@ class _Spoken(Struct, frozen=True, array_like=True):
     headers: dict[str, str]
     reason: str | None
     detail: str | None
+    error_id: str | None = None  # replicas of the version before do not send it
 
 
 _letters: Final[msgspec.msgpack.Decoder[Letter]] = msgspec.msgpack.Decoder(Letter)
@@ -213,6 +214,7 @@ def pack_reply(reply: Reply) -> bytes:
             reply.headers,
             reply.reason,
             reply.detail,
+            reply.error_id,
         )
     )
 
@@ -233,6 +235,7 @@ def open_reply(data: bytes) -> Reply:
         headers=spoken.headers,
         reason=spoken.reason,
         detail=spoken.detail,
+        error_id=spoken.error_id,
     )
 
 

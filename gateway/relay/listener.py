@@ -1,6 +1,7 @@
 """One client, waiting for what it is to be sent, in order, ending with one reply. It knows no HTTP stream."""
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -8,13 +9,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.eras.notifications import RoundFilter
-from gateway.errors import CallLost, ClientFault, GatewayError, Overloaded, UpstreamFault
+from gateway.errors import CallLost, ClientFault, GatewayError, Overloaded, StateRejected, UpstreamFault
 from gateway.telemetry.names import Outcome, Rung
 from gateway.wire.jsonrpc import Notification, encode_notification
 
 _MOST_WAITING: Final = 256
 """Notifications that a slow reader may be behind; beyond it the oldest are dropped, never the reply."""
 _MOST_WAITING_BYTES: Final = 4 * 1024**2
+_ERROR_ID_BYTES: Final = 8
 
 
 class RpcError(Struct, frozen=True):
@@ -35,17 +37,25 @@ class Reply(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     reason: str | None = None
     detail: str | None = None
+    error_id: str | None = None
+    """Of an error of ours: the client finds it in `data.errorId`, the operator in the line of the round."""
 
     @classmethod
     def of(cls, error: GatewayError) -> "Reply":
         """How a refusal or failure of ours looks to the client."""
+        if error.error_id is None:
+            error.error_id = secrets.token_hex(_ERROR_ID_BYTES)
+        data = error.data
+        if not isinstance(error, StateRejected):  # whose answer is the same to the byte, whatever was wrong
+            data = {**(data or {}), "errorId": error.error_id}
         return cls(
             outcome=_outcome(error),
-            error=RpcError(error.rpc_code, error.message, error.data),
+            error=RpcError(error.rpc_code, error.message, data),
             status=error.http_status,
             headers=error.headers,
             reason=error.reason,
             detail=str(error),
+            error_id=error.error_id,
         )
 
 

@@ -16,12 +16,15 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from gateway.errors import UpstreamChanged
+from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
 from gateway.relay.passage import Knock, Passage, end_to_end
 from gateway.sealing.envelope import Envelope, LetterRefused
 from gateway.settings.model import Upstream
 from gateway.upstreams.dialing import Dialer, Transport
 from gateway.upstreams.forwarding import Forwarder, chunks_of, lines_of
+from gateway.wire.jsonrpc import Failure, NotJson, NotJsonRpc, parse
 from gateway.wire.sse import EventTooLarge, SseParser
 
 if TYPE_CHECKING:
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 ADDRESS: Final = "holdfast"
 """The query parameter that carries an upstream's own address."""
 _MOST_BEFORE_ENDPOINT: Final = 64 * 1024
+_MOST_OF_A_REFUSAL: Final = 64 * 1024
+_REFUSALS: Final = frozenset({400, 404, 405})
+_LEGACY_REFUSALS: Final = frozenset({-32600, -32000, -32001, -32022})
+"""What legacy servers say to a request without a session; a modern one may mean something else by it."""
 _WITHOUT_LENGTH: Final = frozenset({"content-length"})
 
 
@@ -107,6 +114,27 @@ class Passthrough:
             knock.verb, knock.headers, knock.body, query=knock.query
         ) as response:
             yield _as_it_is(response)
+
+    @contextlib.asynccontextmanager
+    async def pass_modern(self, knock: Knock, era: UpstreamEra) -> AsyncIterator[Passage]:
+        """A modern upstream's response, as it is.
+
+        Raises:
+            UpstreamChanged: the refusal is that of a legacy server, which it has become.
+        """
+        async with self._forwarder().sent(
+            knock.verb, knock.headers, knock.body, query=knock.query
+        ) as response:
+            if response.status not in _REFUSALS:
+                yield _as_it_is(response)
+                return
+            start = await _start_of(response)
+            if not _is_modern_refusal(start):
+                era.doubt()
+                await era.settle(knock.authorization)
+                if not era.is_modern:
+                    raise UpstreamChanged("it refuses as a legacy server")
+            yield _as_it_is(response, start)
 
     # --- HTTP+SSE ------------------------------------------------------------------------
 
@@ -217,7 +245,30 @@ async def with_own_endpoint(
         yield held
 
 
-def _as_it_is(response: "aiohttp.ClientResponse") -> Passage:
-    return Passage(
-        response.status, end_to_end(list(lines_of(response))), chunks_of(response), response.reason
-    )
+def _as_it_is(response: "aiohttp.ClientResponse", start: bytes = b"") -> Passage:
+    chunks = _after(start, response) if start else chunks_of(response)
+    return Passage(response.status, end_to_end(list(lines_of(response))), chunks, response.reason)
+
+
+async def _after(start: bytes, response: "aiohttp.ClientResponse") -> AsyncIterator[bytes]:
+    yield start
+    async for chunk in chunks_of(response):
+        yield chunk
+
+
+async def _start_of(response: "aiohttp.ClientResponse") -> bytes:
+    """The whole body of an ordinary refusal, or as much of a longer one as is needed to know."""
+    start = bytearray()
+    async for chunk in chunks_of(response):
+        start += chunk
+        if len(start) > _MOST_OF_A_REFUSAL:
+            break
+    return bytes(start)
+
+
+def _is_modern_refusal(body: bytes) -> bool:
+    try:
+        answer = parse(body)
+    except (NotJson, NotJsonRpc):
+        return False
+    return isinstance(answer, Failure) and answer.code not in _LEGACY_REFUSALS

@@ -19,14 +19,24 @@ from gateway.eras.policy import Undeclared, settle_without_client
 from gateway.eras.requests import check_cursor, to_legacy_params
 from gateway.eras.subscriptions import change_of
 from gateway.eras.vocabulary import Ask, SendAnswer, SendRefusal
-from gateway.errors import GatewayError, InvalidParams, UpstreamTimedOut
+from gateway.errors import (
+    GatewayError,
+    InvalidParams,
+    StateRejected,
+    UpstreamChanged,
+    UpstreamRefused,
+    UpstreamSpokeNonsense,
+    UpstreamTimedOut,
+)
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
+from gateway.relay.era import UpstreamEra
 from gateway.relay.introductions import Acquaintance, Introductions
 from gateway.relay.ladder import Ladder
 from gateway.relay.lines import OwnLine, SharedLine
 from gateway.relay.list_cache import ListCache
 from gateway.relay.listener import Listener, Reply
+from gateway.relay.passthrough import Passthrough
 from gateway.relay.place import Ids, Place, RootsMemory, Shared, policy_of
 from gateway.relay.replays import ReplayPolicy
 from gateway.relay.replies import completed, failed
@@ -87,6 +97,17 @@ class Relay:
         self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen)
         self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
+        self.passthrough = Passthrough(
+            name, settings, self._dialer, shared.envelope, lambda: self._introductions.ask(_NOBODY)
+        )
+        """What is none of the bridge's business."""
+        self.era = UpstreamEra(
+            "legacy" if settings.transport == "sse" else settings.era,
+            self.passthrough.forwarder,
+            self._background,
+            version=shared.version,
+            log=self._log,
+        )
         is_shared = settings.sessions.mode == "affinity"
         self._subscriptions = Subscriptions(
             name,
@@ -101,12 +122,14 @@ class Relay:
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
         await self._dialer.start()
+        await self.passthrough.start()
         self._place.pool.start()
-        self._introductions.ask(_NOBODY)
+        self._background.start(self._get_to_know(), "introduction")
 
     def end_subscriptions(self) -> None:
         """Say a proper goodbye to all who listen; others do not get in any more."""
         self._subscriptions.end()
+        self.passthrough.end_streams()
 
     async def stop(self) -> None:
         """Let go of every hold and every session, telling the upstream."""
@@ -117,6 +140,7 @@ class Relay:
         await self._place.background.settle(_STOP_SECONDS)
         await self._place.pool.close()
         await self._place.background.close()
+        await self.passthrough.close()
         await self._dialer.close()
 
     # --- the modern surface ----------------------------------------------------------
@@ -186,6 +210,14 @@ class Relay:
         await self._ladder.resume(listener, request, claims, answers, canonical.digest(raw_answers))
         return listener
 
+    def knows(self, request: ClientRequest) -> bool:
+        """Does it come with a ticket of ours? A modern upstream gives out its own."""
+        try:
+            token = decode(request.params["requestState"])
+            return isinstance(token, str) and bool(self._place.tickets.check(token, request))
+        except StateRejected:
+            return False
+
     # --- sessions ---------------------------------------------------------------------
 
     async def _ask_upstream(
@@ -227,6 +259,7 @@ class Relay:
                 on_change=lambda _, notification: self._hear_change(caller, notification),
             )
 
+        await self._check_era(caller)
         try:
             async with asyncio.timeout(self._settings.call_timeout):
                 session = await self._dialer.dial(caller, greet)
@@ -236,6 +269,9 @@ class Relay:
         except GatewayError as error:
             self._metrics.handshake(self.name, HandshakeOutcome.REFUSED)
             self._log.warning(LogEvent.HANDSHAKE_FAILED, reason=error.reason, detail=str(error))
+            self.era.doubt()
+            if isinstance(error, UpstreamRefused | UpstreamSpokeNonsense):
+                await self._check_era(caller)
             raise
         self._metrics.handshake(self.name, HandshakeOutcome.OK)
         session.on_gap = self._hear_gap
@@ -243,6 +279,12 @@ class Relay:
         if answered.is_set():
             await self._let_settle(session)
         return session
+
+    async def _check_era(self, caller: Caller) -> None:
+        """There are no sessions with a modern server."""
+        await self.era.settle(caller.authorization)
+        if self.era.is_modern:
+            raise UpstreamChanged("it is a modern server")
 
     async def _reopen(self, caller: Caller, session_id: str, version: str) -> Session:
         channel = await self._dialer.redial(caller, session_id, version)
@@ -296,11 +338,17 @@ class Relay:
     def _hear_end(self, session: Session) -> None:
         """A server that drops sessions may have been started anew, with other lists."""
         self._hear_gap()
+        self.era.doubt()
         self._place.pool.forget(session)
 
     def _server_info(self) -> Mapping[str, Any]:
         known = self._introductions.latest
         return (known and known.server_info) or self._gateway_info
+
+    async def _get_to_know(self) -> None:
+        await self.era.settle()
+        if not self.era.is_modern:
+            self._introductions.ask(_NOBODY)
 
     async def _meet(self, caller: Caller) -> None:
         session = await self._place.pool.lease(caller, spares=False)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from gateway.eras.discovery import Introduction
-from gateway.errors import GatewayError, UpstreamUnauthorized
+from gateway.errors import GatewayError, UpstreamChanged, UpstreamUnauthorized
 from gateway.relay.lines import Line
 from gateway.relay.place import Ids
 from gateway.telemetry.logs import Log
@@ -157,7 +157,7 @@ class Standing:
             try:
                 session = await self._line.take(self.caller)
             except GatewayError as error:
-                if not self._ready.done() or isinstance(error, UpstreamUnauthorized):
+                if not self._ready.done() or isinstance(error, UpstreamUnauthorized | UpstreamChanged):
                     self._fail(error)
                     return
             else:

@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol, TextIO, TypeAlias, cast
 
 import msgspec
-import structlog
-from structlog.typing import FilteringBoundLogger
 
 from gateway.telemetry.names import LogEvent, Outcome, Rung
+from gateway.telemetry.plain_structlog import structlog
 from gateway.telemetry.redact import redact, scrub
 from gateway.telemetry.sink import Sink
 
-Log: TypeAlias = FilteringBoundLogger
+Log: TypeAlias = structlog.typing.FilteringBoundLogger
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 Format: TypeAlias = Literal["auto", "json", "console"]
 _Line: TypeAlias = MutableMapping[str, Any]

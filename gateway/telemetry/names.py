@@ -24,6 +24,7 @@ class LogEvent(StrEnum):
     UPSTREAM_EXITED = "upstream_exited"
     """The server's process ended by itself; the line has its exit code and its last words."""
     TRANSPORT_FOUND = "transport_found"
+    ERA_FOUND = "era_found"
     GUARD_FAILED = "guard_failed"
     """Nobody would end the servers' processes if this process were killed."""
     SESSION_OPENED = "session_opened"

@@ -3,7 +3,8 @@
     command                      a process per session (stdio)
     url, transport given         that one
     url, auto                    Streamable HTTP; HTTP+SSE if `initialize` is refused with 404 or 405 and a GET
-                                 brings an `endpoint` event. What worked is tried first from then on.
+                                 brings an `endpoint` event, or if the POST itself brought one. What worked is
+                                 tried first from then on.
 
 Nothing is probed: the handshake that has to be made anyway is the question.
 """
@@ -33,7 +34,7 @@ from gateway.upstreams.session import Session
 from gateway.upstreams.spares import Spares
 from gateway.upstreams.stdio import Stdio
 from gateway.upstreams.streamable_http import StreamableHttp
-from gateway.upstreams.transport import Channel
+from gateway.upstreams.transport import Channel, SpeaksHttpSse
 
 if TYPE_CHECKING:
     import aiohttp
@@ -175,5 +176,7 @@ def _speaks_otherwise(refusal: UpstreamFault, tried: Transport) -> bool:
     match refusal:
         case UpstreamRefused(status=status):
             return status in _NOT_HERE or tried == "sse"
+        case SpeaksHttpSse():
+            return True
         case _:
             return tried == "sse"  # a GET that brought no event stream: the server was changed

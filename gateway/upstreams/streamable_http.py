@@ -33,7 +33,7 @@ from gateway.errors import (
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
 from gateway.upstreams.http_client import acknowledge, sent
-from gateway.upstreams.transport import Deliver, SessionGone
+from gateway.upstreams.transport import Deliver, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
 from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
@@ -236,11 +236,16 @@ class StreamableHttp:
     async def _read_to_answer(self, response: aiohttp.ClientResponse, deliver: Deliver) -> bool:
         """Read a call's stream. False: it ended or broke off before the answer."""
         parser = SseParser(self._event_bytes)
-        answered = False
+        answered = has_begun = False
         try:
             while not answered and (chunk := await response.content.readany()):
                 acknowledge(response)
-                answered = self._take(parser.feed(chunk), deliver)
+                events = parser.feed(chunk)
+                if not has_begun and events:
+                    has_begun = True
+                    if events[0].event == "endpoint":
+                        raise SpeaksHttpSse("the stream began with an endpoint")
+                answered = self._take(events, deliver)
         except EventTooLarge as error:
             answered = self._take(error.events, deliver)  # were complete before it
             if not answered:

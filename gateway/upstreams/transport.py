@@ -7,7 +7,7 @@ exchange they belong to, or that there are clients.
 from collections.abc import Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from gateway.errors import UpstreamLost
+from gateway.errors import UpstreamLost, UpstreamSpokeNonsense
 from gateway.wire.jsonrpc import Id, Message
 
 Deliver: TypeAlias = Callable[[Message], bool]
@@ -18,6 +18,10 @@ class SessionGone(UpstreamLost):
     """The server does not know the session any more, and so did not run the request: sending it again is safe."""
 
     reason = "session_gone"
+
+
+class SpeaksHttpSse(UpstreamSpokeNonsense):
+    """A POST brought the stream of the other transport over HTTP, `endpoint` first: nothing was run."""
 
 
 class Channel(Protocol):

@@ -136,13 +136,13 @@ def test_only_what_the_journal_does_not_know_reaches_the_client() -> None:
 
 
 def test_keys_are_the_same_in_another_run() -> None:
-    talk = held(form(0, "a", "b"), sampling(1), may_rerun=True)
-    assert list(talk.shown) == ["elicitation-1", "sampling-1"]
+    talk = held(form(0, "a", "b"), form(1, "c", "d"), sampling(2), may_rerun=True, names=["configured"])
+    assert list(talk.shown) == ["configured", "elicitation-1", "sampling-1"]
     talk.on(LOST)
     talk.retry()
 
-    talk.asked(form(0, "a", "b"), sampling(1))
-    assert talk.on(SettleElapsed()) == [("hold", "elicitation-1", "sampling-1")]
+    talk.asked(form(0, "a", "b"), form(1, "c", "d"), sampling(2))
+    assert talk.on(SettleElapsed()) == [("hold", "configured", "elicitation-1", "sampling-1")]
 
 
 def test_the_same_question_asked_twice_gets_its_two_answers_in_order() -> None:
@@ -181,6 +181,15 @@ def test_a_need_of_an_earlier_run_is_not_held_against_the_next() -> None:
     talk.retry({"a": DECLINE})
 
     assert talk.on(FAILED) == [("complete", {"isError": True}), REUSABLE]
+
+
+def test_another_run_asks_what_the_client_that_came_back_can_answer() -> None:
+    talk = held(form(0, "a"), may_rerun=True, can={"elicitation": {}})
+    talk.on(LOST)
+    talk.retry({"a": DECLINE}, can={"sampling": {}})
+
+    assert talk.asked(sampling(0)) == ["settle"]
+    assert talk.asked(form(1, "new")) == [("refuse", 1, -32601)]
 
 
 def test_a_page_is_opened_again_in_another_run_that_wants_it() -> None:
@@ -245,6 +254,7 @@ def test_a_hold_that_another_process_had_goes_on_where_it_was() -> None:
     assert talk.asked(form(7, "second")) == [], "the stream that is read again may bring it again"
     told = talk.retry({"second": DECLINE, "roots-1": ROOTS, "first": DECLINE})
     assert told == [("answer", 7, DECLINE), ("answer", 8, ROOTS)]
+    assert talk.asked(form(7, "second")) == []
     talk.asked(sampling(9), form(10, "first"))
     assert talk.on(SettleElapsed()) == [("hold", "sampling-1", "first-2")]
     talk.retry({"sampling-1": SAMPLE, "first-2": DECLINE})

@@ -282,6 +282,17 @@ def test_an_answer_that_the_server_did_not_take_is_told_to_the_client_that_comes
     assert talk.retry({"b": DECLINE}) == [("abort", "upstream_timed_out"), USED_UP]
 
 
+def test_an_answer_that_was_not_taken_does_not_undo_what_the_call_has_come_to() -> None:
+    talk = held(form(0, "a"), form(1, "b"))
+    talk.retry({"a": DECLINE})
+    talk.on(SettleElapsed())
+    talk.on(UpstreamWithdrew(1))
+    talk.on(DONE)
+
+    assert talk.on(AnswerNotTaken(UpstreamLost("late"))) == []
+    assert talk.retry() == [OK, REUSABLE]
+
+
 def test_a_server_may_not_have_more_questions_open_than_anybody_could_answer() -> None:
     talk = Conversation()
     talk.call()

@@ -160,6 +160,18 @@ def test_pages_to_open_hold_the_call_and_the_retry_sends_it_anew() -> None:
     assert talk.on(DONE) == [OK, REUSABLE]
 
 
+def test_a_call_that_was_sent_anew_is_a_call_like_any_other() -> None:
+    talk = Conversation(can={"elicitation": {"form": {}, "url": {}}})
+    talk.call()
+    talk.on(pages_required("https://a.example"))
+    talk.retry({"elicitation-1": {"action": "accept"}})
+    talk.asked(form(0, "a"), sampling(1))
+    talk.on(SettleElapsed())
+
+    assert talk.retry({"a": DECLINE}) == [("answer", 0, DECLINE)]
+    assert talk.on(DONE) == [OK, REUSABLE]
+
+
 def test_pages_may_have_to_be_opened_again() -> None:
     talk = Conversation()
     talk.call()

@@ -10,7 +10,7 @@ from gateway.eras import questions as module
 from gateway.eras.asks import KeyNaming
 from gateway.eras.policy import AskPolicy
 from gateway.eras.questions import Entry, Questions
-from gateway.eras.vocabulary import Ask, Kind
+from gateway.eras.vocabulary import Ask, Kind, SendAnswer
 from gateway.wire.jsonrpc import Params, decode_members
 from tests.support.asking import (
     CANCEL,
@@ -132,6 +132,18 @@ def test_asks_are_closed_in_their_own_manner_but_for_the_kind_to_keep() -> None:
     assert several.open == {}
     assert several.close("again") == []
     assert several.forget() == ()
+
+
+def test_only_the_clients_own_answers_count_as_its_own() -> None:
+    """Ours: the roots that the gateway remembers for a principal must come from that principal."""
+    several = asked(roots(0))
+
+    assert [
+        told.from_client for told in several.deliver("roots-1", raw(ROOTS)) if isinstance(told, SendAnswer)
+    ] == [True]
+    known = Questions(AskPolicy(), KeyNaming(HINT), ROOTS)
+    known.meet(EVERYTHING, {})
+    assert [told.from_client for told in known.take(roots(0)) if isinstance(told, SendAnswer)] == [False]
 
 
 def test_one_refused_page_is_enough() -> None:

@@ -195,7 +195,7 @@ def everything() -> None:
     packages = sorted(
         path.name for path in (PEERS / "node").iterdir() if path.name not in {"node-22", "helm4"}
     )
-    releases = sorted(PEERS.glob("py-mcp-*.lock"))
+    releases = sorted(PEERS.glob("py-*.lock"))
     with ThreadPoolExecutor(4) as pool:
         work = [
             pool.submit(environment, "venv", PEERS / "dev.lock"),

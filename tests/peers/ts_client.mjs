@@ -8,12 +8,13 @@
 //   capabilities?,                    default: forms, addresses, sampling, roots
 //   maxRounds?, autoFulfill?,         of the client's own driver
 //   concurrent?: true,                all calls at once instead of one after the other
+//   listChanged?: true,               have the client listen for changed lists by itself
 //   answers?: {
 //     elicitation?: [{ match?, action?, content?, error?: {code, message}, delayMs?, once? }],
 //     sampling?:    [{ match?, text, once? }] | "text",
 //     roots?:       [{ uri, name? }],
 //   },
-//   calls: [{ method, name?, uri?, arguments?, params?, logLevel?, timeoutMs?, abortAfterMs? }],
+//   calls: [{ method, name?, uri?, arguments?, params?, logLevel?, timeoutMs?, abortAfterMs?, during?, hear?, stay? }],
 // }
 //
 // An answer fits when `match` is in the question's text or names one of its properties; without `match` it always
@@ -21,11 +22,16 @@
 // A question that no answer fits fails the call. `method` is a protocol method (`tools/call`, `prompts/get`,
 // `resources/read`, `tools/list`, …, `completion/complete` and `server/discover`).
 //
+// `subscriptions/listen` takes the filter in `params`; once it is acknowledged the calls in `during` are made, then it
+// waits for as many notifications as `hear` says, and closes the stream, or with `stay` waits until the server does.
+// Its result is { honoured, heard: [{ method, params }], during: […], closed }.
+//
 // report = {
 //   era, version, server, capabilities,
 //   results: [{ result } | { error: { name, code?, message, data?, status? } }],      in the order of calls
 //   rounds: [n],                                               answered `input_required` results, per call
 //   asked: [{ method, params }], progress: [{ call, progress, total?, message? }], logs: [{ level, data, logger? }],
+//   changed: [{ kind, items, error? }],                                               as `listChanged` was told
 //   http: [{ method, id, status, type }],                                             in the order of sending
 // }
 // A failed connection is a report with `connectError` and no results.
@@ -40,7 +46,8 @@ const { Client, StreamableHTTPClientTransport, ProtocolError, LOG_LEVEL_META_KEY
 
 const plan = JSON.parse(readFileSync(0, "utf8"));
 const answers = plan.answers ?? {};
-const report = { results: [], rounds: [], asked: [], progress: [], logs: [], http: [] };
+const report = { results: [], rounds: [], asked: [], progress: [], logs: [], changed: [], http: [] };
+const heard = [];
 const capabilities = plan.capabilities ?? { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
 function choose(list, words, names = []) {
@@ -87,18 +94,48 @@ async function recorded(input, init) {
   return response;
 }
 
+const listChanged = Object.fromEntries(
+  ["tools", "prompts", "resources"].map((kind) => [
+    kind,
+    { onChanged: (error, items) => void report.changed.push({ kind, items, ...(error && { error: told(error) }) }) },
+  ]),
+);
+
 const client = new Client(
   { name: "ts-client", version: "1.0.0" },
   {
     capabilities,
     versionNegotiation: { mode: { pin: { pin: "2026-07-28" }, auto: "auto", legacy: "legacy" }[plan.mode ?? "pin"] },
     inputRequired: { maxRounds: plan.maxRounds ?? 10, autoFulfill: plan.autoFulfill ?? true },
+    ...(plan.listChanged ? { listChanged } : {}),
   },
 );
 if (capabilities.elicitation) client.setRequestHandler("elicitation/create", elicited);
 if (capabilities.sampling) client.setRequestHandler("sampling/createMessage", sampled);
 if (capabilities.roots) client.setRequestHandler("roots/list", listed);
 client.setNotificationHandler("notifications/message", ({ params }) => void report.logs.push(params));
+
+const CHANGES = ["tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"];
+if (!plan.listChanged)
+  for (const name of CHANGES)
+    client.setNotificationHandler(`notifications/${name}`, ({ method, params }) => void heard.push({ method, params }));
+
+async function until(isTrue, what) {
+  for (let waited = 0; !isTrue(); waited += 10) {
+    if (waited > 5000) throw new Error(`waited in vain for ${what}; heard ${JSON.stringify(heard)}`);
+    await pause(10);
+  }
+}
+
+async function listen(filter, options, { during = [], hear = 0, stay }) {
+  const stream = await client.listen(filter, options);
+  const made = [];
+  for (const { method, name, arguments: given } of during)
+    made.push(await VERBS[method]({ ...(name && { name }), ...(given && { arguments: given }) }, options));
+  await until(() => heard.length >= hear, `${hear} notifications`);
+  if (!stay) await stream.close();
+  return { honoured: stream.honoredFilter, heard, during: made, closed: await stream.closed };
+}
 
 const VERBS = {
   "server/discover": (_, options) => client.discover(options),
@@ -110,6 +147,7 @@ const VERBS = {
   "resources/templates/list": (params, options) => client.listResourceTemplates(params, options),
   "resources/read": (params, options) => client.readResource(params, options),
   "completion/complete": (params, options) => client.complete(params, options),
+  "subscriptions/listen": listen,
 };
 
 const ASKING = new Set(["tools/call", "prompts/get", "resources/read"]);
@@ -144,7 +182,7 @@ async function carryOut(call, index) {
   const listing = method.endsWith("/list") && Object.keys(params).length === 0;
   try {
     if (!VERBS[method]) throw new Error(`the plan names an unknown method: ${method}`);
-    report.results[index] = { result: await VERBS[method](listing ? undefined : params, options) };
+    report.results[index] = { result: await VERBS[method](listing ? undefined : params, options, call) };
   } catch (error) {
     report.results[index] = { error: told(error) };
   }
@@ -162,6 +200,7 @@ try {
   report.capabilities = client.getServerCapabilities();
   if (plan.concurrent) await Promise.all(plan.calls.map(carryOut));
   else for (const [index, call] of plan.calls.entries()) await carryOut(call, index);
+  if (plan.listChanged) await until(() => report.changed.length > 0, "a changed list");
 } catch (error) {
   report.connectError = told(error);
 }

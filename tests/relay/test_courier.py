@@ -60,7 +60,7 @@ async def there(replicas: Replicas, here: Replica) -> Replica:
 def _text(found: bytes | Reply) -> Any:
     assert isinstance(found, Reply)
     assert found.result is not None
-    return decode(found.result["text"])
+    return decode(encode_json(found.result["text"]))
 
 
 def _progress(found: bytes | Reply) -> Any:
@@ -91,15 +91,14 @@ async def test_what_is_heard_there_is_heard_here_in_order_and_as_it_comes(
     carrying = asyncio.ensure_future(here.carry("there"))
     guest = await there.guest()
     listener = await carrying  # accepted, with nothing to be heard yet
-    for number in range(100):
-        guest.tell(progress(number))
-        if number % 10 == 0:
-            assert _progress(await heard(listener)) == number
+    told: list[Any] = []
+    for number in range(0, 100, 10):
+        for step in range(10):
+            guest.tell(progress(number + step))
+        told += [_progress(await heard(listener)) for _ in range(10)]
     guest.finish(reply())
-    rest = []
-    while isinstance(found := await heard(listener), bytes):
-        rest.append(_progress(found))
-    assert rest == [number for number in range(100) if number % 10]
+    found = await heard(listener)
+    assert told == list(range(100))
     assert _text(found) == "done"
 
 
@@ -166,7 +165,6 @@ async def test_a_refusal_there_is_the_client_s_last_word_here(
 ) -> None:
     there.refusal = refusal
     found = await heard(await here.carry("there"))
-    assert found == Reply.of(refusal) or isinstance(found, Reply)
     assert isinstance(found, Reply)
     assert found.error is not None
     assert (found.status, found.error.code, found.reason) == (
@@ -407,7 +405,7 @@ async def test_what_is_told_twice_is_heard_once(here: Replica, there: Replica) -
     carrying = asyncio.ensure_future(here.carry("there"))
     guest = await there.guest()
     listener = await carrying
-    number = there.rounds and next(iter(here.courier._errands._errands))
+    (number,) = here.courier._errands._errands
     note = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":1}}'
     for _ in range(2):
         here.courier._hear(Told(number, 5, [note]))
@@ -501,7 +499,7 @@ async def test_after_a_restart_living_replicas_are_not_taken_for_dead(own_redis_
 
         async def is_carried() -> bool:
             try:
-                return _text(await heard(await here.carry("there"))) == "done"
+                return bool(_text(await heard(await here.carry("there"))) == "done")
             except StoreUnavailable:
                 return False
 

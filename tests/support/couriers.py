@@ -108,7 +108,7 @@ class Replica:
     async def carry(self, owner: str, **changes: Any) -> Listener:
         """Have a round carried out elsewhere."""
         named = {"exchange": EXCHANGE, "round_": 1, "digest": "d", "upstream": UPSTREAM, "request": request()}
-        return await self.courier.carry(owner, **{**named, **changes})  # type: ignore[arg-type]
+        return await self.courier.carry(owner, **{**named, **changes})
 
 
 async def heard(listener: Listener, seconds: float = 5.0) -> bytes | Reply:

@@ -22,7 +22,7 @@ from mcp_types import (
 from pydantic import BaseModel
 
 from tests.support.person import Person
-from tests.support.verdicts import Json, checked_message, checked_notification, events_of
+from tests.support.verdicts import Json, checked_change, checked_message, checked_notification, events_of
 
 
 @dataclass(slots=True)
@@ -164,6 +164,9 @@ class PythonClient:
 
     def _judge(self) -> None:
         for entry in self.rounds:
+            if entry.method == "subscriptions/listen":
+                _judge_stream(entry)
+                continue
             *told, last = entry.messages
             assert last["id"] == entry.sent["id"]
             checked_message(entry.method, last)
@@ -171,6 +174,19 @@ class PythonClient:
             for message in told:
                 checked_notification(message)
                 assert message["params"].get("progressToken", token) == token, "another round's token"
+
+
+def _judge_stream(entry: Round) -> None:
+    """A stream ends with the response, or when the client has heard enough."""
+    subscription = entry.sent["id"]
+    for number, message in enumerate(entry.messages):
+        if "method" in message:
+            checked_change(message, subscription)
+            assert message["method"].endswith("acknowledged") == (number == 0)
+        else:
+            assert message["id"] == subscription
+            assert number == len(entry.messages) - 1
+            checked_message(entry.method, message)
 
 
 def text_of(result: CallToolResult) -> str:

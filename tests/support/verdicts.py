@@ -19,6 +19,15 @@ CACHEABLE = frozenset(
         "resources/read",
     }
 )
+CHANGES = frozenset(
+    {
+        "notifications/subscriptions/acknowledged",
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    }
+)
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
@@ -48,6 +57,16 @@ def checked_notification(message: Json) -> Json:
     assert (message["method"], MODERN) in SERVER_NOTIFICATIONS
     assert "id" not in message
     parse_server_notification(message["method"], MODERN, message["params"])
+    return message
+
+
+def checked_change(message: Json, subscription: int | str) -> Json:
+    """A notification on a subscription's stream; fails unless it is one of those, and tagged with its id."""
+    assert message["method"] in CHANGES, message
+    assert message.keys() == {"jsonrpc", "method", "params"}
+    parse_server_notification(message["method"], MODERN, message["params"])
+    tag = message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"]
+    assert (tag, type(tag)) == (subscription, type(subscription))
     return message
 
 

@@ -124,7 +124,6 @@ async def test_a_death_is_known_however_it_came(
 ) -> None:
     channel = FakeChannel()
     session, _ = await opened(channel)
-    assert not session.is_dead
     waiting = asyncio.ensure_future(session.death.wait())
     await end(channel, session)
     async with asyncio.timeout(5):
