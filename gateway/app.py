@@ -29,6 +29,7 @@ from gateway.edge.admin import admin_app
 from gateway.edge.front import Front
 from gateway.edge.mcp import Endpoint
 from gateway.edge.principals import Doorkeeper
+from gateway.relay.courier import Bounds, Courier
 from gateway.relay.place import Shared
 from gateway.relay.relay import Relay
 from gateway.sealing.box import Box
@@ -37,6 +38,7 @@ from gateway.sealing.keyring import Keyring
 from gateway.settings.load import sealing_secrets
 from gateway.settings.model import Settings
 from gateway.settings.units import Address
+from gateway.stores.opening import open_store
 from gateway.telemetry.logs import configure, get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent
@@ -58,15 +60,20 @@ class Gateway:
         self.admin_address: Address | None = None
         self._metrics = Metrics(version=__version__, upstreams=settings.upstreams)
         keyring = self._keyring()
+        replica = secrets.token_hex(4)
+        self._store = open_store(settings.store, now=time.monotonic)
+        self._courier = self._new_courier(keyring, replica) if self._store.is_shared else None
         shared = Shared(
             box=Box(keyring, secrets.token_bytes),
             envelope=Envelope(keyring, secrets.token_bytes),
             ticket_seconds=settings.sealing.ttl,
             max_event_bytes=settings.limits.event,
             metrics=self._metrics,
-            replica=secrets.token_hex(4),
+            replica=replica,
             version=__version__,
             now=_unix_seconds,
+            store=self._store,
+            courier=self._courier,
         )
         self._relays = {name: Relay(name, upstream, shared) for name, upstream in settings.upstreams.items()}
 
@@ -79,7 +86,10 @@ class Gateway:
     # --- life --------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open the listeners. Upstreams need not be there yet."""
+        """Open the listeners. Upstreams need not be there yet, nor the store."""
+        await self._store.start()
+        if self._courier is not None:
+            await self._courier.start()
         for relay in self._relays.values():
             await relay.start()
         self._address = await self._listen(self._front.runner(), self._settings.listen)
@@ -116,6 +126,9 @@ class Gateway:
             await runner.cleanup()
         for relay in self._relays.values():
             await relay.stop()
+        if self._courier is not None:
+            await self._courier.close()
+        await self._store.close()
         self._log.info(LogEvent.STOPPED)
 
     def url(self, upstream: str) -> str:
@@ -123,6 +136,11 @@ class Gateway:
         if self._address is None:
             raise AssertionError("not started")
         return f"http://{self._address}{self._settings.path_of(upstream)}"
+
+    def _new_courier(self, keyring: Keyring, replica: str) -> Courier:
+        bounds = Bounds(heartbeat=self._settings.replica_heartbeat)
+        envelope = Envelope(keyring, secrets.token_bytes)
+        return Courier(self._store, envelope, replica=replica, metrics=self._metrics, bounds=bounds)
 
     # --- parts ---------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@
         OriginRefused            a foreign Origin or Host                      403
         MethodNotAllowed         not POST                                      405
         NotAcceptable            Accept lacks JSON or SSE                      406
+        BodyTooSlow              it did not arrive in time                     408
+        BodyBroken               it ended or went wrong on the way             400
         BodyTooLarge             over the configured limit                     413
         UnsupportedMediaType     a body that is not application/json           415
       CallLost                   the exchange cannot go on; start again        200  -31001
@@ -176,6 +178,31 @@ class NotAcceptable(ClientFault):
     http_status = 406
     reason = "not_acceptable"
     public = "Accept must list application/json and text/event-stream"
+
+
+class BodyTooSlow(ClientFault):
+    """The body did not arrive within `limits.body_timeout`."""
+
+    http_status = 408
+    reason = "body_too_slow"
+    public = "The request body did not arrive in time"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What still comes is not waited for."""
+        return {"Connection": "close"}
+
+
+class BodyBroken(ClientFault):
+    """The body went wrong as HTTP: a bad chunk, or an early end."""
+
+    reason = "body_broken"
+    public = "The request body is broken"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Where the next request would begin nobody can tell."""
+        return {"Connection": "close"}
 
 
 class BodyTooLarge(ClientFault):

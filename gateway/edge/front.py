@@ -15,6 +15,8 @@ Handle: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _IDLE_CLIENT_SECONDS: Final = 75.0
 _CUT_SECONDS: Final = 1.0
+_LINGER_SECONDS: Final = 2.0
+"""How long the rest of a body is read that nobody wants, so that its sender gets to read the refusal."""
 
 
 class Front:
@@ -45,6 +47,7 @@ class Front:
             handler_cancellation=True,  # a client that closes its response cancels the request
             auto_decompress=False,  # a compressed body is refused, not inflated
             keepalive_timeout=_IDLE_CLIENT_SECONDS,
+            lingering_time=_LINGER_SECONDS,
         )
         return web.ServerRunner(server, shutdown_timeout=_CUT_SECONDS)
 

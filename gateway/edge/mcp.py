@@ -7,6 +7,7 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
+from gateway.edge.body import read_body
 from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify, is_legacy_visit
 from gateway.edge.origins import origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
@@ -15,7 +16,6 @@ from gateway.edge.reply import json_response, write_round
 from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
 from gateway.errors import (
-    BodyTooLarge,
     GatewayError,
     MethodNotAllowed,
     OriginRefused,
@@ -96,10 +96,8 @@ class Endpoint:
         body = b""
         try:
             self._check_door(request)
-            body = await request.read()
+            body = await read_body(request, self._limits.body_timeout)
             verdict = self._verdict(request, body)
-        except web.HTTPRequestEntityTooLarge:
-            verdict = Refusal(BodyTooLarge(f"more than {self._limits.body} bytes"), None)
         except GatewayError as error:
             verdict = Refusal(error, None)
         match verdict:

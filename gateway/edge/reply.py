@@ -17,7 +17,7 @@ _STREAM_HEADERS: Final = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would keep events back otherwise
 }
-_JSON_HEADERS: Final = {hdrs.CONTENT_TYPE: names.JSON}
+_JSON_HEADERS: Final[dict[str, str]] = {hdrs.CONTENT_TYPE: names.JSON}
 _KEEP_ALIVE: Final = encode_comment("keep-alive")
 
 
@@ -33,7 +33,10 @@ def body_of(reply: Reply, request_id: Id | None) -> bytes:
 def json_response(reply: Reply, request_id: Id | None) -> web.Response:
     """The whole answer at once, with the status that belongs to it."""
     headers = {**_JSON_HEADERS, **reply.headers} if reply.headers else _JSON_HEADERS
-    return web.Response(body=body_of(reply, request_id), status=reply.status, headers=headers)
+    response = web.Response(body=body_of(reply, request_id), status=reply.status, headers=headers)
+    if reply.headers and reply.headers.get(hdrs.CONNECTION) == "close":
+        response.force_close()
+    return response
 
 
 async def write_round(

@@ -7,12 +7,10 @@ so a schema that is more than that is left to the server that wrote it.
 
 from typing import Any, Final, NoReturn
 
-import jsonschema_rs
-
 _MOST_SCHEMA_NODES: Final = 10_000
 
-_PATTERNS: Final = jsonschema_rs.RegexOptions(size_limit=100_000, dfa_size_limit=100_000)
-"""The engine that never backtracks, with a bound on what a pattern unfolds to."""
+_LARGEST_PATTERN: Final = 100_000
+"""Bytes that a pattern may unfold to."""
 
 _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 _LOCAL: Final = ("#/$defs/", "#/definitions/")
@@ -23,9 +21,13 @@ def fits(schema: dict[str, Any], content: dict[str, Any]) -> bool:
     """Whether `content` is what `schema` asks for. True also where only the server can tell."""
     if not _is_quick(schema):
         return True
+    import jsonschema_rs  # noqa: PLC0415 - slow to import, and wanted only by those who are asked
+
+    # The engine that never backtracks.
+    patterns = jsonschema_rs.RegexOptions(size_limit=_LARGEST_PATTERN, dfa_size_limit=_LARGEST_PATTERN)
     try:
         validator = jsonschema_rs.validator_for(
-            schema, retriever=_refuse, validate_formats=False, pattern_options=_PATTERNS
+            schema, retriever=_refuse, validate_formats=False, pattern_options=patterns
         )
         return validator.is_valid(content)
     except Exception:  # noqa: BLE001 - the library raises several kinds; each means that the schema cannot be used

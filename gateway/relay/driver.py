@@ -37,14 +37,14 @@ from gateway.eras.vocabulary import (
     UpstreamWithdrew,
     WorkTimedOut,
 )
-from gateway.errors import Overloaded, StateRejected, UpstreamTimedOut
+from gateway.errors import CallLost, Overloaded, StateRejected, UpstreamTimedOut
 from gateway.relay.clocks import Alarm, WorkClock
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.outbox import Outbox
 from gateway.relay.place import Place
 from gateway.relay.replies import ending_reply, input_required
-from gateway.relay.request import ClientRequest
+from gateway.relay.request import ClientRequest, Principal
 from gateway.relay.tickets import Whereabouts
 from gateway.telemetry.names import AskDisposition, AskKind, HoldEnd
 from gateway.upstreams.session import Session
@@ -111,6 +111,18 @@ class Driver:
         self._consumed = consumed
         self._place.ledger.know(self.exchange_id, self)
         self.begin(listener, {})
+
+    @property
+    def principal(self) -> Principal:
+        """Whose exchange it is."""
+        return self._request.principal
+
+    def disown(self) -> None:
+        """Another replica has it by now: let go of everything here without a word to the server."""
+        self._end_hold(HoldEnd.EVICTED)
+        self._place.ledger.forget(self.exchange_id)
+        self._call.abandon()
+        self._reply(Reply.of(CallLost("taken_over")))
 
     @property
     def is_stranded(self) -> bool:
@@ -304,6 +316,14 @@ class Driver:
             return
         for ask in self._exchange.open_asks.values():
             self._count(ask, AskDisposition.RELAYED)
+        if self._place.directory.is_shared:
+            self._place.background.start(self._announce(hold), "announce")
+        else:
+            self._reply(self._ask_client(hold))
+
+    async def _announce(self, hold: Hold) -> None:
+        """The others must know who has it before a client can come to them with its ticket."""
+        await self._place.directory.note_held(self.exchange_id, self._exchange.round)
         self._reply(self._ask_client(hold))
 
     def _enter_hold(self) -> bool:
@@ -342,6 +362,7 @@ class Driver:
         """A client that lost the last word may come for it again, for a while."""
         self._last_reply = reply
         place = self._place
+        place.background.start(place.directory.forget(self.exchange_id), "forget")
         place.ledger.keep(self.exchange_id, len(encode(reply.result)))
         Alarm(lambda: place.ledger.forget(self.exchange_id)).set(place.settings.holds.grace)
 

@@ -1,6 +1,7 @@
 """How a retry finds its exchange again when this process does not have it. Each rung is tried once, in order.
 
-    live         the hold is here: no ladder is needed
+    live         the hold is here
+    routed       another replica has it: the round is carried out there, and heard here
     reattached   the legacy session lives and its server remembers what it sent: read on. Nothing runs twice.
     replayed     run the call again and answer from the journal; only where policy allows it
     refused      say so, precisely
@@ -10,68 +11,136 @@ Which rung is right follows from the ticket alone; what each does is the driver'
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakValueDictionary
 
-from gateway.eras.answers import sift
+from gateway.eras.answers import parse_responses, sift
 from gateway.eras.asks import fingerprint
 from gateway.eras.exchange import Exchange
+from gateway.eras.notifications import RoundFilter
 from gateway.eras.questions import Entry
 from gateway.eras.reruns import MOST_RUNS, Past
 from gateway.eras.vocabulary import Ask, Kind
-from gateway.errors import CallLost, GatewayError
+from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected
+from gateway.relay.courier import Courier
 from gateway.relay.driver import Driver, new_exchange
+from gateway.relay.errands import OwnerGone
+from gateway.relay.guests import UnknownExchange
+from gateway.relay.letters import CarriedRound
 from gateway.relay.listener import Listener
 from gateway.relay.place import Place
 from gateway.relay.replays import ReplayPolicy
 from gateway.relay.request import ClientRequest
 from gateway.sealing.claims import Claims
+from gateway.stores.protocol import Owner, StoreUnavailable
 from gateway.telemetry.names import Rung
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Params, decode_members
 
 _PING_SECONDS: Final = 5.0
+_MOST_OWNERS: Final = 3
+"""Owners that may die or change while one retry looks for its exchange."""
 
 Reopen = Callable[[Caller, str, str], Awaitable[Session]]
 """Speak in a session of this id and revision that another process opened."""
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A round with a ticket that was checked."""
+
+    request: ClientRequest
+    claims: Claims
+    answers: Mapping[str, Params]
+    digest: str
+    """Of the answers: the same retry again is recognised by it."""
+
+
 class Ladder:
     """The way back for one upstream's exchanges."""
 
-    def __init__(self, place: Place, replays: ReplayPolicy, reopen: Reopen) -> None:
+    def __init__(self, place: Place, replays: ReplayPolicy, reopen: Reopen, courier: Courier | None) -> None:
         self._place = place
         self._replays = replays
         self._reopen = reopen
+        self._courier = courier
         self._climbing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def resume(
-        self,
-        listener: Listener,
-        request: ClientRequest,
-        claims: Claims,
-        answers: Mapping[str, Params],
-        digest: str,
-    ) -> None:
-        """Hand the round to its exchange, wherever that has to be brought back from.
+    async def climb(self, retry: Retry) -> Listener:
+        """Hand the round to its exchange, wherever that is, or has to be brought back from.
 
         Raises:
-            CallLost: it cannot be brought back.
+            StateRejected: the ticket is of an earlier round.
+            CallLost: the exchange cannot be brought back.
         """
         # Two retries of one ticket must not bring it back twice.
-        async with self._climbing.setdefault(claims.exchange, asyncio.Lock()):
-            driver = self._place.ledger.find(claims.exchange) or await self._reattach(
-                listener, request, claims
-            )
-            if driver is None:
-                await self._replay(listener, request, claims, answers, digest)
-                return
-            if driver.is_stranded:
-                driver.allow_rerun(allowed=await self._replays.allows(request))
-        driver.resume(listener, request, claims.round, answers, digest)
+        lock = self._climbing.setdefault(retry.claims.exchange, asyncio.Lock())
+        async with lock:
+            return await self._live(retry) or await self._elsewhere(retry)
 
-    async def _reattach(self, listener: Listener, request: ClientRequest, claims: Claims) -> Driver | None:
+    async def join(self, carried: CarriedRound) -> Listener:
+        """The same for a client that another replica has: it has checked the ticket, and only *live* is left."""
+        driver = self._place.ledger.find(carried.exchange)
+        if driver is None or not await self._may_deliver(driver, carried.round):
+            raise UnknownExchange
+        request = carried.request(driver.principal)
+        listener = new_listener(request, Rung.ROUTED)
+        answers = parse_responses(request.params.get("inputResponses"))
+        driver.resume(listener, request, carried.round, answers, carried.digest)
+        return listener
+
+    async def _live(self, retry: Retry) -> Listener | None:
+        driver = self._place.ledger.find(retry.claims.exchange)
+        if driver is None or not await self._may_deliver(driver, retry.claims.round):
+            return None
+        if driver.is_stranded:
+            driver.allow_rerun(allowed=await self._replays.allows(retry.request))
+        return _resumed(driver, retry, Rung.LIVE)
+
+    async def _may_deliver(self, driver: Driver, round_: int) -> bool:
+        """Is it still ours? A replica that was frozen for a while may have been given up by the others."""
+        if await self._place.directory.note_taken(driver.exchange_id, round_):
+            return True
+        driver.disown()
+        return False
+
+    async def _elsewhere(self, retry: Retry) -> Listener:
+        claims = retry.claims
+        for _ in range(_MOST_OWNERS):
+            owner = await self._place.directory.owner(claims.exchange)
+            if owner is None:
+                return await self._bring_back(retry, is_taken=False)
+            if self._courier is not None:
+                try:
+                    return await self._carry(self._courier, owner, retry)
+                except OwnerGone:
+                    pass
+                except StoreUnavailable as error:
+                    raise Overloaded("the store went away in mid-round") from error
+            if owner.stage > 2 * claims.round + 1:
+                raise StateRejected("ticket of an earlier round")
+            if await self._place.directory.take_over(claims.exchange, owner):
+                return await self._bring_back(retry, is_taken=owner.stage == 2 * claims.round + 1)
+        raise Overloaded("its replicas keep dying")
+
+    async def _carry(self, courier: Courier, owner: Owner, retry: Retry) -> Listener:
+        claims = retry.claims
+        listener = await courier.carry(
+            owner.replica, self._place.name, claims.exchange, claims.round, retry.digest, retry.request
+        )
+        listener.rung, listener.exchange_id, listener.round = Rung.ROUTED, claims.exchange, claims.round
+        return listener
+
+    async def _bring_back(self, retry: Retry, *, is_taken: bool) -> Listener:
+        """Nobody has it any more. `is_taken`: this round's answers may have reached the server already."""
+        driver = await self._reattach(retry.request, retry.claims, is_taken=is_taken)
+        if driver is not None:
+            return _resumed(driver, retry, Rung.REATTACHED)
+        return await self._replay(retry)
+
+    async def _reattach(self, request: ClientRequest, claims: Claims, *, is_taken: bool) -> Driver | None:
         if not claims.is_whole or claims.session_id is None:
             return None
         if claims.request_id is None or claims.last_event_id is None:
@@ -85,14 +154,16 @@ class Ladder:
             await session.close()
             return None
         place.pool.adopt(caller, session)
-        exchange = Exchange.restored(
-            place.policy, place.naming(request.target), _past(claims), may_rerun=False
-        )
+        past = _past(claims)
+        if is_taken:
+            past = replace(
+                past, open_asks={}
+            )  # a second delivery would be one too many: only the result is missing
+        exchange = Exchange.restored(place.policy, place.naming(request.target), past, may_rerun=False)
         driver = Driver(place, claims.exchange, request, session, exchange)
         if not driver.pick_up(claims.request_id, claims.last_event_id):
             place.pool.release(session, reusable=False)
             return None
-        listener.rung = Rung.REATTACHED
         return driver
 
     async def _answers(self, session: Session) -> bool:
@@ -104,25 +175,16 @@ class Ladder:
             return False
         return True
 
-    async def _replay(
-        self,
-        listener: Listener,
-        request: ClientRequest,
-        claims: Claims,
-        answers: Mapping[str, Params],
-        digest: str,
-    ) -> None:
-        listener.rung = Rung.REFUSED
+    async def _replay(self, retry: Retry) -> Listener:
+        request, claims = retry.request, retry.claims
         if not claims.is_whole:
             raise CallLost("journal_too_large", "the ticket had no room for what was asked and answered")
         if claims.runs >= MOST_RUNS:
             raise CallLost("asks_differ", f"run {claims.runs} times, and asked something else each time")
         if not await self._replays.allows(request):
-            raise CallLost(
-                "hold_lost", "no exchange for this ticket in this process, and policy allows no replay"
-            )
+            raise CallLost("hold_lost", "nobody has this exchange, and policy allows no replay")
         past = _past(claims)
-        given = sift(past.open_asks, answers, self._place.policy.unfit)
+        given = sift(past.open_asks, retry.answers, self._place.policy.unfit)
         told = [
             Entry(key, past.open_asks[key].kind, fingerprint(past.open_asks[key]), answer)
             for key, answer in given.items()
@@ -131,8 +193,21 @@ class Ladder:
         session = await self._place.pool.lease(request.caller(), new=True)
         exchange = new_exchange(self._place, request, session, again)
         driver = Driver(self._place, claims.exchange, request, session, exchange)
-        listener.rung, listener.round = Rung.REPLAYED, claims.round
-        driver.begin_again(listener, (claims.round, digest))
+        listener = new_listener(request, Rung.REPLAYED)
+        listener.round = claims.round
+        driver.begin_again(listener, (claims.round, retry.digest))
+        return listener
+
+
+def new_listener(request: ClientRequest, rung: Rung) -> Listener:
+    """Someone to hear a round, as far as its client wants to hear of it."""
+    return Listener(RoundFilter(request.progress_token, request.log_level), rung=rung)
+
+
+def _resumed(driver: Driver, retry: Retry, rung: Rung) -> Listener:
+    listener = new_listener(retry.request, rung)
+    driver.resume(listener, retry.request, retry.claims.round, retry.answers, retry.digest)
+    return listener
 
 
 def _past(claims: Claims) -> Past:

@@ -105,6 +105,15 @@ class LegacyCall:
             async with asyncio.timeout(_LEVEL_SECONDS):
                 await session.call(self._place.ids.next(), "logging/setLevel", {"level": level})
 
+    def abandon(self) -> None:
+        """Stop reading, and forget the session without ending it: it is another process's now."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._is_leased:
+            self._is_leased = False
+            self.session.listener = None
+            self._place.pool.disown(self.session)
+
     def let_go(self, release: Release) -> None:
         """Give the session back."""
         if self._is_leased:
@@ -123,6 +132,7 @@ class LegacyCall:
                 answer = await self._send(request)
             except SessionGone:
                 # The server does not know the session, so it did not run the call: once more, on a new one.
+                self._place.doubt()
                 await self._change_session(request, heard_by)
                 answer = await self._send(request)
         except GatewayError as error:

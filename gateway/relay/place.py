@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.eras.asks import KeyNaming
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
+from gateway.holds.directory import Directory
 from gateway.relay.tickets import TicketOffice
 from gateway.sealing.box import Box
 from gateway.sealing.envelope import Envelope
 from gateway.settings.model import Upstream
+from gateway.stores.protocol import Store
 from gateway.telemetry.metrics import Metrics
 from gateway.upstreams.background import Background
 from gateway.upstreams.pool import Pool
 
 if TYPE_CHECKING:
     from gateway.holds.ledger import Ledger
+    from gateway.relay.courier import Courier
     from gateway.relay.driver import Driver
 
 _MOST_REMEMBERED: Final = 10_000
@@ -75,6 +78,9 @@ class Shared:
     version: str
     now: Callable[[], float]
     """Unix time."""
+    store: Store
+    courier: "Courier | None" = None
+    """The way to other replicas, if there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,10 @@ class Place:
     roots: RootsMemory
     metrics: Metrics
     ledger: "Ledger[Driver]"
+    directory: Directory
     background: Background = field(default_factory=Background)
+    doubt: Callable[[], None] = lambda: None
+    """To be told that the server does not know its sessions any more: it may have been replaced."""
 
     def naming(self, target: str) -> KeyNaming:
         """How the asks of this tool are called."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gateway.eras.answers import parse_responses
 from gateway.eras.discovery import Introduction, discover_result
-from gateway.eras.notifications import TOOLS_CHANGED, RoundFilter
+from gateway.eras.notifications import TOOLS_CHANGED
 from gateway.eras.policy import Undeclared, settle_without_client
 from gateway.eras.requests import check_cursor, to_legacy_params
 from gateway.eras.subscriptions import change_of
@@ -28,11 +28,12 @@ from gateway.errors import (
     UpstreamSpokeNonsense,
     UpstreamTimedOut,
 )
+from gateway.holds.directory import Directory
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
 from gateway.relay.era import UpstreamEra
 from gateway.relay.introductions import Acquaintance, Introductions
-from gateway.relay.ladder import Ladder
+from gateway.relay.ladder import Ladder, Retry, new_listener
 from gateway.relay.lines import OwnLine, SharedLine
 from gateway.relay.list_cache import ListCache
 from gateway.relay.listener import Listener, Reply
@@ -91,10 +92,12 @@ class Relay:
             roots=RootsMemory(settings.asks.roots_ttl, shared.now),
             metrics=shared.metrics,
             ledger=Ledger(settings.holds.max),
+            directory=Directory(shared.store, replica=shared.replica, seconds=shared.ticket_seconds),
+            doubt=lambda: self.era.doubt(),
         )
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
-        self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen)
+        self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen, shared.courier)
         self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
         self.passthrough = Passthrough(
@@ -121,6 +124,8 @@ class Relay:
 
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
+        if self._shared.courier is not None:
+            self._shared.courier.serve(self.name, self._ladder.join)
         await self._dialer.start()
         await self.passthrough.start()
         self._place.pool.start()
@@ -178,6 +183,7 @@ class Relay:
             answer, server = await self._ask_upstream(request)
         except SessionGone:
             # The server does not know the session, so it did not run the request: once more, on a new one.
+            self.era.doubt()
             answer, server = await self._ask_upstream(request, new_session=True)
         if isinstance(answer, Failure):
             return failed(answer, request)
@@ -194,7 +200,7 @@ class Relay:
         answers = parse_responses(request.params.get("inputResponses"))
         session = await self._place.pool.lease(request.caller())
         driver = Driver(self._place, self._place.ids.next(), request, session)
-        listener = _listener(request, Rung.FIRST)
+        listener = new_listener(request, Rung.FIRST)
         driver.begin(listener, answers)
         return listener
 
@@ -206,9 +212,7 @@ class Relay:
         claims = self._place.tickets.check(token, request)
         raw_answers = request.params.get("inputResponses")
         answers = parse_responses(raw_answers)
-        listener = _listener(request, Rung.LIVE)
-        await self._ladder.resume(listener, request, claims, answers, canonical.digest(raw_answers))
-        return listener
+        return await self._ladder.climb(Retry(request, claims, answers, canonical.digest(raw_answers)))
 
     def knows(self, request: ClientRequest) -> bool:
         """Does it come with a ticket of ours? A modern upstream gives out its own."""
@@ -368,7 +372,3 @@ _NOBODY: Final = Caller(
 def _pooled(settings: Upstream) -> Sessions:
     # A server that is started for each session has spare processes, which serve every caller as well.
     return settings.sessions.model_copy(update={"warm": 0}) if settings.command else settings.sessions
-
-
-def _listener(request: ClientRequest, rung: Rung) -> Listener:
-    return Listener(RoundFilter(request.progress_token, request.log_level), rung=rung)

@@ -83,12 +83,16 @@ def _way_to(name: str, upstream: Upstream) -> Iterator[Problem]:
             yield Problem(_at(name, "command"), "cannot stand beside url: a server listens, or it is started")
         if upstream.transport not in ("auto", "stdio"):
             yield Problem(_at(name, "transport"), "can only be stdio with command")
+        if upstream.era == "modern":
+            yield Problem(_at(name, "era"), "can be modern only with url")
         if upstream.auth.mode == "passthrough":
             # Nobody would check the credentials: every caller with any token at all would be let in.
             yield Problem(_at(name, "auth", "mode"), "cannot be passthrough with command: it gets no headers")
         return
     if upstream.url is None:
         yield Problem(_at(name, "url"), "is required, unless there is a command")
+    if upstream.transport == "sse" and upstream.era == "modern":
+        yield Problem(_at(name, "era"), "cannot be modern with transport: sse, which is a legacy one")
     if upstream.transport == "stdio":
         yield Problem(_at(name, "transport"), "can be stdio only with command")
     for key in ("env", "cwd"):

@@ -145,8 +145,6 @@ StoreAddress: TypeAlias = Annotated[
 Name: TypeAlias = Annotated[str, Field(pattern=NAME_PATTERN)]
 VariableName: TypeAlias = Annotated[str, AfterValidator(_variable_name)]
 Listed: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_absent_is_empty)]
-
-
 Replay: TypeAlias = Literal["never", "idempotent", "always"]
 
 
@@ -354,6 +352,8 @@ class Limits(Section):
 
     body: Size = 4 * 1024**2
     """Largest request body of a client."""
+    body_timeout: PositiveDuration = 30.0
+    """How long a client may take to send it."""
     event: Size = 8 * 1024**2
     """Largest single message of an upstream: one SSE event, or one JSON body."""
     keepalive: PositiveDuration = 15.0

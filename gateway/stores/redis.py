@@ -270,7 +270,9 @@ def _client(url: StoreUrl, connections: int, seconds: float) -> Redis:
         url.get_secret_value(),
         max_connections=connections,
         timeout=seconds,
-        socket_timeout=seconds,
+        # Every operation has its time from us. The library's own would go through `asyncio.wait_for`, which in
+        # Python 3.11 may swallow a cancellation: then nothing that reads in a loop can be ended.
+        socket_timeout=None,
         socket_connect_timeout=seconds,
         retry=Retry(NoBackoff(), 0),  # by default a letter would be posted again, and be there twice
         protocol=2,  # understood by every server and every proxy in between

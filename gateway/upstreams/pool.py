@@ -132,6 +132,14 @@ class Pool:
         self._owner[session] = caller
         self._taken += 1
 
+    def disown(self, session: Session) -> None:
+        """Another process has the session now: forget a leased one, without a word to the server."""
+        caller = self._owner.pop(session, None)
+        if caller is not None:
+            self._free_place()
+            self._end_turn(caller)
+            self._background.start(session.abandon(), "abandon-session")
+
     async def attach(self, caller: Caller) -> Session:
         """The one session of a caller under `affinity`, to be heard beside the calls that it serves.
 

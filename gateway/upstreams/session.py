@@ -273,6 +273,11 @@ class Session:
         finally:
             opened()
 
+    async def abandon(self) -> None:
+        """Let go of the session here; there it lives on, for somebody else."""
+        self.death.set()
+        await self._background.close()
+
     async def close(self) -> None:
         """End the session here and there."""
         self.death.set()

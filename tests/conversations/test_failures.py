@@ -232,7 +232,7 @@ async def test_a_refusal_is_told_with_its_status_and_not_with_its_page(
     served = await gateway(server.url, sessions=PLAIN)
     async with Wire(served.url) as client:
         answer = failed(await client.tool("echo"), REFUSED)
-        assert answer.error["data"] == {"upstreamStatus": status}
+        assert answer.told == {"upstreamStatus": status}
 
 
 async def test_a_stream_that_ends_without_an_answer(gateway: Gateways, server: Scripted) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.gateways import Gateways
 from tests.support.listening import TOOLS, listening
-from tests.support.scripted import TOOL, Scripted, Turn, introduction, notice
+from tests.support.scripted import Scripted, Turn, introduction, notice
 from tests.support.waiting import until
 from tests.support.wire import Answer, Wire
 
@@ -33,7 +33,7 @@ class Counting(Scripted):
     async def _tools(self, turn: Turn) -> None:
         cursor = turn.message["params"].get("cursor")
         number = self.number("tools/list")
-        tools = [{**TOOL, "name": f"tool-{number}"}]
+        tools = [{"inputSchema": {"type": "object"}, "name": f"tool-{number}"}]
         await turn.result({"tools": tools, **({} if cursor else {"nextCursor": "page two"})})
 
 

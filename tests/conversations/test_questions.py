@@ -25,10 +25,10 @@ async def test_what_the_client_did_not_declare_is_named_when_the_call_fails_for_
         form = await wire.tool("ask_name", capabilities={"elicitation": {}})
 
     assert (sampling.status, sampling.error["code"]) == (400, -32021)
-    assert sampling.error["data"] == {"requiredCapabilities": {"sampling": {}}}
-    assert roots.error["data"] == {"requiredCapabilities": {"roots": {}}}
+    assert sampling.told == {"requiredCapabilities": {"sampling": {}}}
+    assert roots.told == {"requiredCapabilities": {"roots": {}}}
     assert (address.status, address.error["code"]) == (400, -32021)
-    assert address.error["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
+    assert address.told == {"requiredCapabilities": {"elicitation": {"url": {}}}}
     assert set(form.asked) == {"name"}
 
 
@@ -42,7 +42,7 @@ async def test_each_round_is_asked_only_what_that_round_declared(newest: Running
         refused = await wire.retry(asked, {"first": accept(first="Ada")}, capabilities={"sampling": {}})
 
     assert (refused.status, refused.error["code"]) == (400, -32021)
-    assert refused.error["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+    assert refused.told == {"requiredCapabilities": {"elicitation": {"form": {}}}}
 
 
 async def test_an_address_that_the_user_does_not_open_ends_the_call(

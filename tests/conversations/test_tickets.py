@@ -224,7 +224,7 @@ async def test_tickets_outlive_a_key_rotation(server: Running, gateway: Gateways
 
     # The ticket opens there, but the call it belongs to runs here: that is said, it is not called forged.
     assert elsewhere.error["code"] == -31001
-    assert elsewhere.error["data"] == {
+    assert elsewhere.told == {
         "reason": "hold_lost",
         "sideEffectsPossible": True,
         "canStartAgain": True,

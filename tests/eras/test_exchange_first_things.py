@@ -33,6 +33,7 @@ from tests.support.asking import (
     needs,
     pages_required,
     roots,
+    sampling,
 )
 
 

@@ -32,16 +32,24 @@ from tests.support.couriers import (
 from tests.support.redis import RedisServer
 from tests.support.waiting import until
 
-BOUNDS = Bounds(heartbeat=HEARTBEAT, letter_bytes=256 * 1024, outage=2.0, reminder=0.5)
+BOUNDS = Bounds(letter_bytes=256 * 1024)
+RESTLESS = Bounds(heartbeat=HEARTBEAT, outage=2.0, reminder=0.5)
+"""For tests of death and loss. On a busy machine even the living may seem dead by it, so only for those."""
+restless = pytest.mark.parametrize("bounds", [RESTLESS])
+
+
+@pytest.fixture
+def bounds() -> Bounds:
+    return BOUNDS
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def replicas(request: pytest.FixtureRequest) -> AsyncIterator[Replicas]:
+async def replicas(request: pytest.FixtureRequest, bounds: Bounds) -> AsyncIterator[Replicas]:
     if request.param == "memory":
-        async with replicas_on_memory(BOUNDS) as made:
+        async with replicas_on_memory(bounds) as made:
             yield made
     else:
-        async with replicas_on_redis(request.getfixturevalue("redis_server"), BOUNDS) as made:
+        async with replicas_on_redis(request.getfixturevalue("redis_server"), bounds) as made:
             yield made
 
 
@@ -266,15 +274,17 @@ async def test_a_client_that_leaves_before_the_round_is_under_way_has_left_too(
 # --- death --------------------------------------------------------------------------
 
 
+@restless
 async def test_a_replica_that_never_lived_is_found_dead_at_once(replicas: Replicas, here: Replica) -> None:
     async def is_steady() -> bool:
-        return here.store.steady_seconds() > BOUNDS.heartbeat * 3
+        return here.store.steady_seconds() > HEARTBEAT * 3
 
     await until(is_steady)
     with pytest.raises(OwnerGone, match="dead"):
         await here.carry("nobody")
 
 
+@restless
 async def test_an_owner_that_dies_in_mid_round_leaves_the_client_to_the_heir(
     replicas: Replicas, here: Replica, there: Replica
 ) -> None:
@@ -300,6 +310,7 @@ async def test_an_owner_that_dies_in_mid_round_leaves_the_client_to_the_heir(
     assert isinstance(loss, OwnerGone)
 
 
+@restless
 async def test_an_owner_that_dies_is_the_last_word_where_nobody_inherits(
     replicas: Replicas, here: Replica, there: Replica
 ) -> None:
@@ -312,6 +323,7 @@ async def test_an_owner_that_dies_is_the_last_word_where_nobody_inherits(
     assert (found.outcome, found.reason) == (Outcome.LOST, "call_lost")
 
 
+@restless
 async def test_an_owner_that_dies_before_it_took_the_round_is_gone(
     replicas: Replicas, here: Replica, there: Replica
 ) -> None:
@@ -334,9 +346,10 @@ async def test_an_owner_that_goes_in_an_orderly_way_tells_so_at_once(
     async def is_lost() -> bool:
         return bool(lost)
 
-    await until(is_lost, seconds=HEARTBEAT * 3)
+    await until(is_lost, seconds=BOUNDS.heartbeat)
 
 
+@restless
 async def test_a_round_whose_client_s_replica_has_died_goes_on(
     replicas: Replicas, here: Replica, there: Replica
 ) -> None:
@@ -376,6 +389,7 @@ async def test_a_round_that_is_asked_for_again_is_not_carried_out_twice(
     assert len(there.rounds) == 1
 
 
+@restless
 async def test_a_last_word_that_was_lost_is_asked_for_again(
     here: Replica, there: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,7 +462,7 @@ async def test_a_gateway_of_one_process_has_nobody_to_carry_to() -> None:
 
 
 async def test_rounds_under_way_outlive_a_redis_that_lost_everything(own_redis_server: RedisServer) -> None:
-    async with replicas_on_redis(own_redis_server, BOUNDS) as replicas:
+    async with replicas_on_redis(own_redis_server, RESTLESS) as replicas:
         here, there = await replicas("here"), await replicas("there")
         await replicas.alive(here, there)
         carrying = asyncio.ensure_future(here.carry("there"))
@@ -490,7 +504,7 @@ async def test_a_redis_that_stays_away_too_long_is_told_to_who_waits(own_redis_s
 
 
 async def test_after_a_restart_living_replicas_are_not_taken_for_dead(own_redis_server: RedisServer) -> None:
-    async with replicas_on_redis(own_redis_server, BOUNDS) as replicas:
+    async with replicas_on_redis(own_redis_server, RESTLESS) as replicas:
         here, there = await replicas("here"), await replicas("there")
         await replicas.alive(here, there)
         there.outcome = reply()

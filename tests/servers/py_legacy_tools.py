@@ -245,6 +245,21 @@ async def ask_name_get(call: Call, a: Json) -> str:
     return hello(await call.form("name", tag=a.get("tag", ""), related=False), a.get("tag", ""))
 
 
+async def hang_up_then_ask(call: Call, _: Json) -> str:
+    await hang_up(call)
+    answer = await call.form("name")
+    await hang_up(call)
+    return hello(answer)
+
+
+async def hang_up(call: Call) -> None:
+    # Only where the SDK has it, with an event store, for clients of 2025-11-25.
+    close = getattr(call.context, "close_sse_stream", None)
+    if close is not None:
+        call.seen.events.append("hung up")
+        await close()
+
+
 async def ask_keyed(call: Call, a: Json) -> str:
     params = {**CATALOG["questions"]["name"], "_meta": {"dev.holdfast/inputKey": a["key"]}}
     return hello(await call.raw("elicitation/create", params, types.ElicitResult))

@@ -163,6 +163,17 @@ const TOOLS = {
   },
   ask_name: async (call, { tag }) => hello(await call.form("name", { tag }), tag),
   ask_name_get: async (call, { tag }) => hello(await call.form("name", { tag, related: false }), tag),
+  async hang_up_then_ask(call) {
+    // Only where the SDK has it, with an event store, for clients of 2025-11-25.
+    const hangUp = () => {
+      if (call.extra.closeSSEStream) call.seen.events.push("hung up");
+      call.extra.closeSSEStream?.();
+    };
+    hangUp();
+    const answer = await call.form("name");
+    hangUp();
+    return hello(answer);
+  },
   ask_keyed: async (call, { key }) => hello(await call.form("name", { meta: { "dev.holdfast/inputKey": key } })),
   async ask_profile(call) {
     const answer = await call.form("profile");

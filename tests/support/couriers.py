@@ -25,7 +25,7 @@ from gateway.wire.jsonrpc import Notification, Raw, encode
 from tests.support.redis import RedisServer
 from tests.support.waiting import until
 
-HEARTBEAT = 0.1
+HEARTBEAT = 0.2
 UPSTREAM = "crm"
 EXCHANGE = "hf-owner-1"
 RING = Keyring([Key(b"k" * 32)])
@@ -175,7 +175,7 @@ async def replicas_on_memory(bounds: Bounds) -> AsyncIterator[Replicas]:
 async def replicas_on_redis(server: RedisServer, bounds: Bounds) -> AsyncIterator[Replicas]:
     """Replicas with connections of their own to one Redis."""
     prefix = f"test:{uuid.uuid4().hex}:"
-    times = Times(operation=0.5, block=0.5)
+    times = Times(operation=1.5, block=0.5)
     replicas = Replicas(lambda: RedisStore(server.url, prefix=prefix, times=times), bounds)
     yield replicas
     await replicas.close()

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -32,9 +33,14 @@ PYTHON_KINDS = ("py-1.12", "py-1.26", "py-1.30")
 TYPESCRIPT_KINDS = ("ts-1.12", "ts-1.32")
 FIXTURE_KINDS = PYTHON_KINDS + TYPESCRIPT_KINDS
 EVERYTHING_KINDS = ("everything-2025.9.25", "everything-2026.8.31")
+ONE_CLIENT_KIND = "everything-2025.3.19"
+"""Knows HTTP+SSE and stdio only, serves one client, and ends when that leaves."""
 CONFORMANCE_KINDS = ("conformance-py", "conformance-ts")
 """What the official suite wants of a server, on py-1.30 and on ts-1.32."""
 KINDS = FIXTURE_KINDS + EVERYTHING_KINDS + CONFORMANCE_KINDS
+
+MODERN_KIND = "py-2.3"
+"""What a legacy server is upgraded to: the SDK of this very environment."""
 
 PUBLISHED_KINDS = ("filesystem", "memory", "sequential-thinking")
 """Servers as published, which speak stdio only."""
@@ -96,7 +102,7 @@ def launch(
 
     `arguments` go to the fixture as they are (`--bad-tools`, `--page-size 3`, `--roots-on-init`, …).
     """
-    if kind in EVERYTHING_KINDS:
+    if kind in EVERYTHING_KINDS or kind == ONE_CLIENT_KIND:
         if json_response or stateless or event_store or arguments:
             raise PeerFailed(f"{kind} takes no options")
         return _launch_everything(kind, port, transport)
@@ -199,6 +205,8 @@ def fixture_command(kind: str) -> list[str]:
     if kind == "conformance-ts":
         sdk = _present(TOOLS / "node" / "ts-1.32")
         return [_present(NODE), str(SERVERS / "conformance_legacy.mjs"), "--sdk", sdk]
+    if kind == MODERN_KIND:
+        return [sys.executable, str(SERVERS / "py_modern.py")]
     release = kind.partition("-")[2]
     if kind in PYTHON_KINDS:
         return [_present(TOOLS / f"py-mcp-{release}" / "bin" / "python"), str(SERVERS / "py_legacy.py")]
@@ -222,8 +230,11 @@ def _published(folder: str, server: str) -> Path:
 
 
 def _launch_everything(kind: str, port: int, transport: str) -> Running:
+    main = _published(kind, "everything")
     mode = "sse" if transport == "sse" else "streamableHttp"
-    command = [_present(NODE), _present(_published(kind, "everything")), mode]
+    if kind == ONE_CLIENT_KIND:  # a program for each transport, then
+        main = main.with_name("sse.js")
+    command = [_present(NODE), _present(main), mode]
     for _ in range(_ATTEMPTS):
         # It does not tell which port it got, so one is chosen here; another process may be faster to take it.
         chosen = port or _free_port()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -40,6 +41,13 @@ class Answer:
         assert "error" in self.message, self.message
         found: Json = self.message["error"]
         return found
+
+    @property
+    def told(self) -> Json:
+        """The data of an error of Holdfast's own, but for the id that every one of them has."""
+        data = dict(self.error["data"])
+        assert re.fullmatch("[0-9a-f]{16}", data.pop("errorId")), self.error
+        return data
 
     @property
     def asked(self) -> dict[str, Json]:
