@@ -69,6 +69,15 @@ def _parser() -> argparse.ArgumentParser:
     add("keygen", _keygen, "Print a new random key for sealing.keys.")
     demo = add("demo", _demo, "Walk through one exchange with a small legacy server of our own, on loopback.")
     demo.add_argument("--serve", action="store_true", help="leave it running and print its URL")
+    probe = add(
+        "probe", _probe, "Find out what a server is, and print a configuration for it. Calls no tool."
+    )
+    probe.usage = "holdfast probe [--json] [--authorization-env NAME] (URL | -- COMMAND ...)"
+    probe.add_argument("target", metavar="URL | -- COMMAND", nargs="+")
+    probe.add_argument("--json", action="store_true", help="for programs")
+    probe.add_argument(
+        "--authorization-env", metavar="NAME", help="the variable that holds the Authorization header [none]"
+    )
     add("version", _version, "Print the version.")
     return parser
 
@@ -162,6 +171,34 @@ def _demo(arguments: argparse.Namespace) -> int:
     from gateway.demo.walkthrough import run  # noqa: PLC0415
 
     return run(serve=arguments.serve)
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415
+
+    from gateway.errors import GatewayError  # noqa: PLC0415
+    from gateway.relay.probe import probe  # noqa: PLC0415
+    from gateway.relay.probe_report import as_json, as_text  # noqa: PLC0415
+    from gateway.settings.model import Upstream  # noqa: PLC0415
+    from gateway.settings.units import parse_http_url  # noqa: PLC0415
+    from gateway.telemetry.logs import configure  # noqa: PLC0415
+
+    given: list[str] = arguments.target
+    target = given[0] if len(given) == 1 and given[0].startswith(("http://", "https://")) else given
+    try:
+        where = {"url": parse_http_url(target)} if isinstance(target, str) else {"command": target}
+    except ValueError as error:
+        print(f"holdfast: {error}", file=sys.stderr)
+        return _FAILED
+    configure("error", stream=sys.stderr)
+    credential = os.environ.get(arguments.authorization_env) if arguments.authorization_env else None
+    try:
+        findings = asyncio.run(probe(Upstream.model_validate(where), authorization=credential))
+    except GatewayError as error:
+        print(f"holdfast: {error.message}: {error}", file=sys.stderr)
+        return _FAILED
+    print((as_json if arguments.json else as_text)(findings, target))
+    return 0
 
 
 def _version(_: argparse.Namespace) -> int:

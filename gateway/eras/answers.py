@@ -23,6 +23,17 @@ _ENVELOPE: Final = frozenset({"jsonrpc", "id", "result", "error"})
 """The first drafts took whole JSON-RPC responses for answers; no final answer is made of these alone."""
 
 
+_SAMPLED_SINCE: Final = {"audio": "2025-03-26", "tool_use": "2025-11-25", "tool_result": "2025-11-25"}
+"""Kinds of block that a sample may be made of, where that was not always so."""
+
+
+class Inexpressible(ValueError):
+    """An answer that the server's revision has no words for. Half of it would be a lie."""
+
+    def __init__(self, what: str, version: str) -> None:
+        super().__init__(f"The client's model answered with {what}, which protocol {version} cannot express")
+
+
 class Fit(Enum):
     """How an answer stands to its question."""
 
@@ -119,18 +130,41 @@ def refusal_in(answer: Params) -> tuple[int, str] | None:
 
 
 def to_legacy_answer(ask: Ask, answer: Mapping[str, Any], version: str) -> Mapping[str, Any]:
-    """The answer as a server of this revision can read it: before 2025-11-25 a sample was one block."""
+    """The answer as a server of this revision can read it.
+
+    Raises:
+        Inexpressible: it says what this revision has no words for.
+    """
     raw = answer.get("content")
-    if ask.kind is not Kind.SAMPLING or not isinstance(raw, Raw) or at_least(version, "2025-11-25"):
+    if not isinstance(raw, Raw):
         return answer
-    blocks = decode(raw)
-    if not isinstance(blocks, list):
-        return answer
-    texts = [block for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    chosen = (texts or blocks)[:1]
-    if len(texts) > 1 and all(isinstance(block.get("text"), str) for block in texts):
-        chosen = [{"type": "text", "text": "\n\n".join(block["text"] for block in texts)}]
-    return {**answer, "content": chosen[0] if chosen else {"type": "text", "text": ""}}
+    match ask.kind:
+        case Kind.ELICITATION if bytes(raw) == b"null":
+            return {name: value for name, value in answer.items() if name != "content"}  # old SDKs refuse nulls
+        case Kind.SAMPLING if not at_least(version, "2025-11-25"):
+            sample = decode(raw)
+            block = _one_block(sample, version) if isinstance(sample, list) else sample
+            _check_block(block, version)
+            return answer if block is sample else {**answer, "content": block}
+        case _:
+            return answer
+
+
+def _one_block(blocks: list[Any], version: str) -> Any:
+    """Before 2025-11-25 a sample was one block: several texts make one, several of other kinds none."""
+    if len(blocks) == 1:
+        return blocks[0]
+    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    if len(texts) < len(blocks) or not all(isinstance(text, str) for text in texts):
+        raise Inexpressible("several blocks that are not all text", version)
+    return {"type": "text", "text": "\n\n".join(texts)}
+
+
+def _check_block(block: Any, version: str) -> None:
+    kind = block.get("type") if isinstance(block, dict) else None
+    since = _SAMPLED_SINCE.get(kind) if isinstance(kind, str) else None
+    if since is not None and not at_least(version, since):
+        raise Inexpressible(f"a block of type {kind}", version)
 
 
 def _unwrapped(members: Params) -> Params:

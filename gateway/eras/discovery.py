@@ -12,7 +12,7 @@ from gateway.eras.results import CacheScope, stamp
 from gateway.eras.shapes import NULL, Implementation, mend
 from gateway.errors import UpstreamSpokeNonsense
 from gateway.wire.jsonrpc import NotJson, Params, Raw, decode, decode_members, encode
-from gateway.wire.versions import MODERN_VERSIONS
+from gateway.wire.versions import MODERN_VERSIONS, at_least
 
 METHOD: Final = "server/discover"
 
@@ -25,6 +25,9 @@ _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _PLAIN: Final = ("completions", "logging", "experimental")
 """Capabilities that mean the same in both eras. `tasks` is not: its successor is an extension."""
+
+_COMPLETED: Final = frozenset({"prompts", "resources"})
+"""Capabilities that have something to complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,9 @@ def discover_result(
     else:
         info = known.server_info or gateway_info
         result["capabilities"] = modern_capabilities(known.capabilities, subscriptions=subscriptions)
+        if not at_least(known.version, "2025-03-26") and _COMPLETED & result["capabilities"].keys():
+            # Servers complete since 2024-11-05, and can say so since 2025-03-26: who asks finds out.
+            result["capabilities"].setdefault("completions", {})
         if known.instructions:
             result["instructions"] = known.instructions
     return result | stamp(METHOD, None, info, ttl_ms=ttl_ms, cache_scope=cache_scope)

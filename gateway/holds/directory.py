@@ -12,6 +12,9 @@ from gateway.stores.protocol import Owner, Store, StoreUnavailable
 _MARGIN_SECONDS: Final = 60.0
 """An exchange stays written down a little longer than its ticket is good."""
 
+_DONE: Final = 2**31
+"""Later than any round."""
+
 
 class Directory:
     """The shared book of who has which exchange."""
@@ -35,14 +38,15 @@ class Directory:
         return await self._note(exchange, 2 * round_ + 1)
 
     async def owner(self, exchange: str) -> Owner | None:
-        """Which other replica has it, as far as is known."""
-        if not self._store.is_shared:
-            return None
+        """Which replica has it, as far as is known."""
         try:
-            owner = await self._store.owner(exchange)
+            return await self._store.owner(exchange)
         except StoreUnavailable:
             return None
-        return None if owner is None or owner.replica == self._replica else owner
+
+    def is_mine(self, owner: Owner) -> bool:
+        """Is it this replica?"""
+        return owner.replica == self._replica
 
     async def take_over(self, exchange: str, seen: Owner) -> bool:
         """Become the owner, if nobody else has in the meantime."""
@@ -53,17 +57,11 @@ class Directory:
         except StoreUnavailable:
             return False
 
-    async def forget(self, exchange: str) -> None:
-        """It has ended here."""
-        if self._store.is_shared:
-            try:
-                await self._store.forget(exchange, self._replica)
-            except StoreUnavailable:
-                return
+    async def note_done(self, exchange: str) -> bool:
+        """It has ended: no ticket of it starts anything any more, here or elsewhere."""
+        return await self._note(exchange, _DONE)
 
     async def _note(self, exchange: str, stage: int) -> bool:
-        if not self._store.is_shared:
-            return True
         try:
             return await self._store.record(exchange, self._replica, stage, self._seconds)
         except StoreUnavailable:

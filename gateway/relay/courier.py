@@ -12,6 +12,7 @@ store's fence, never by what is done here.
 """
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -107,8 +108,9 @@ class Courier:
     # --- what comes in -----------------------------------------------------------------
 
     async def _read(self) -> None:
-        async for letter in self._mail.letters():
-            self._hear(letter)
+        async with aclosing(self._mail.letters()) as letters:
+            async for letter in letters:
+                self._hear(letter)
 
     def _hear(self, letter: Letter) -> None:
         match letter:

@@ -362,7 +362,7 @@ class Driver:
         """A client that lost the last word may come for it again, for a while."""
         self._last_reply = reply
         place = self._place
-        place.background.start(place.directory.forget(self.exchange_id), "forget")
+        place.background.start(place.directory.note_done(self.exchange_id), "note-done")
         place.ledger.keep(self.exchange_id, len(encode(reply.result)))
         Alarm(lambda: place.ledger.forget(self.exchange_id)).set(place.settings.holds.grace)
 

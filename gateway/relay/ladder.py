@@ -112,7 +112,7 @@ class Ladder:
             owner = await self._place.directory.owner(claims.exchange)
             if owner is None:
                 return await self._bring_back(retry, is_taken=False)
-            if self._courier is not None:
+            if self._courier is not None and not self._place.directory.is_mine(owner):
                 try:
                     return await self._carry(self._courier, owner, retry)
                 except OwnerGone:

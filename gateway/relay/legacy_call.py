@@ -5,8 +5,9 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from gateway.eras.answers import to_legacy_answer
+from gateway.eras.answers import Inexpressible, to_legacy_answer
 from gateway.eras.discovery import Introduction
+from gateway.eras.failures import INTERNAL_ERROR
 from gateway.eras.requests import to_legacy_params
 from gateway.eras.vocabulary import (
     Ask,
@@ -73,8 +74,14 @@ class LegacyCall:
 
     async def answer(self, ask: Ask, result: Mapping[str, Any]) -> None:
         """Answer an ask of the call."""
-        if ask.id is not None:
-            await self.session.answer(ask.id, to_legacy_answer(ask, result, self.server.version))
+        if ask.id is None:
+            return
+        try:
+            legacy = to_legacy_answer(ask, result, self.server.version)
+        except Inexpressible as problem:
+            await self.session.refuse(ask.id, INTERNAL_ERROR, str(problem))
+        else:
+            await self.session.answer(ask.id, legacy)
 
     async def refuse(self, ask: Ask, code: int, message: str) -> None:
         """Answer an ask of the call with an error."""

@@ -5,7 +5,7 @@ deliver   as long as it takes, within bounds: for what the other side waits for
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final
 
@@ -72,7 +72,7 @@ class Mail:
                 return True
         return False
 
-    async def letters(self) -> AsyncIterator[Letter]:
+    async def letters(self) -> AsyncGenerator[Letter, None]:
         """What others write to this replica, without end; what is not one of ours is told in the log."""
         async with aclosing(self._store.inbox(self._replica)) as inbox:
             async for data in inbox:

@@ -52,6 +52,7 @@ from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
 from gateway.upstreams.background import Background
 from gateway.upstreams.dialing import Dialer
+from gateway.upstreams.flag import Flag
 from gateway.upstreams.pool import Caller, Pool
 from gateway.upstreams.session import Session, open_session
 from gateway.upstreams.transport import Channel, SessionGone
@@ -79,6 +80,17 @@ class Relay:
         self._log = get_logger().bind(upstream=name)
         self._dialer = Dialer(name, settings, version=shared.version, max_event_bytes=shared.max_event_bytes)
         self._background = Background()
+        self.passthrough = Passthrough(
+            name, settings, self._dialer, shared.envelope, lambda: self._introductions.ask(_NOBODY)
+        )
+        """What is none of the bridge's business."""
+        self.era = UpstreamEra(
+            "legacy" if settings.transport == "sse" else settings.era,
+            self.passthrough.forwarder,
+            self._background,
+            version=shared.version,
+            log=self._log,
+        )
         self._place = Place(
             name=name,
             settings=settings,
@@ -93,24 +105,13 @@ class Relay:
             metrics=shared.metrics,
             ledger=Ledger(settings.holds.max),
             directory=Directory(shared.store, replica=shared.replica, seconds=shared.ticket_seconds),
-            doubt=lambda: self.era.doubt(),
+            doubt=self.era.doubt,
         )
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
         self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen, shared.courier)
         self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
-        self.passthrough = Passthrough(
-            name, settings, self._dialer, shared.envelope, lambda: self._introductions.ask(_NOBODY)
-        )
-        """What is none of the bridge's business."""
-        self.era = UpstreamEra(
-            "legacy" if settings.transport == "sse" else settings.era,
-            self.passthrough.forwarder,
-            self._background,
-            version=shared.version,
-            log=self._log,
-        )
         is_shared = settings.sessions.mode == "affinity"
         self._subscriptions = Subscriptions(
             name,
@@ -250,7 +251,7 @@ class Relay:
         return answer, session.server
 
     async def _open_for(self, caller: Caller) -> Session:
-        answered = asyncio.Event()
+        answered = Flag()
 
         async def greet(channel: Channel) -> Session:
             return await open_session(
@@ -297,7 +298,7 @@ class Relay:
             channel,
             replace(known, version=version),
             background=Background(),
-            on_early_ask=lambda session, ask: self._hear_early(session, ask, caller, asyncio.Event()),
+            on_early_ask=lambda session, ask: self._hear_early(session, ask, caller, Flag()),
             on_end=self._hear_end,
             on_change=lambda _, notification: self._hear_change(caller, notification),
         )
@@ -310,7 +311,7 @@ class Relay:
             await session.close()
             raise
 
-    def _hear_early(self, session: Session, ask: Ask, caller: Caller, answered: asyncio.Event) -> None:
+    def _hear_early(self, session: Session, ask: Ask, caller: Caller, answered: Flag) -> None:
         """An ask outside any exchange: answered by policy, or kept for the next exchange of this session."""
         declared: dict[str, Any] = decode(caller.capabilities.encode())
         known_roots = self._place.roots.recall(caller.principal)
@@ -351,7 +352,8 @@ class Relay:
 
     async def _get_to_know(self) -> None:
         await self.era.settle()
-        if not self.era.is_modern:
+        # Where there is room for one session only, it is the first client's: some servers end with their first.
+        if not self.era.is_modern and self._settings.sessions.max > 1:
             self._introductions.ask(_NOBODY)
 
     async def _meet(self, caller: Caller) -> None:

@@ -5,7 +5,7 @@ Several gateways in one process (tests) can share one object and then behave as 
 
 import asyncio
 import math
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, Callable
 
 from gateway.stores.protocol import MOST_LETTERS, InboxFull, Owner
@@ -21,7 +21,7 @@ class MemoryStore:
         self._now = now
         self._most_letters = most_letters
         self._hearts: dict[str, float] = {}
-        self._owners: dict[str, tuple[Owner, float]] = {}
+        self._owners: OrderedDict[str, tuple[Owner, float]] = OrderedDict()
         self._inboxes: defaultdict[str, asyncio.Queue[bytes]] = defaultdict(asyncio.Queue)
 
     async def start(self) -> None:
@@ -57,6 +57,8 @@ class MemoryStore:
             return False
         fence = 1 if known is None else known.fence
         self._owners[exchange] = (Owner(replica, stage, fence), self._now() + seconds)
+        self._owners.move_to_end(exchange)
+        self._sweep()
         return True
 
     async def owner(self, exchange: str) -> Owner | None:
@@ -87,6 +89,13 @@ class MemoryStore:
         """Out of its queue."""
         while True:
             yield await self._inboxes[replica].get()
+
+    def _sweep(self) -> None:
+        """Two of the oldest for each that is new: what nobody asks for again must not stay for ever."""
+        for _ in range(2):
+            oldest = next(iter(self._owners), None)
+            if oldest is not None:
+                self._live(oldest)
 
     def _live(self, exchange: str) -> Owner | None:
         known = self._owners.get(exchange)

@@ -15,6 +15,7 @@ from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, Up
 IDLE_CONNECTION_SECONDS: Final = 4.0
 """Servers close idle connections after five; one that is closed while we send costs a call."""
 _MOST_REDIRECTS: Final = 3
+_NOTHING: Final[Mapping[str, str]] = {}
 _SAME_METHOD: Final = frozenset({307, 308})
 _SAME_METHOD_IF_GET: Final = frozenset({301, 302, 303})
 FAULTS: Final = (aiohttp.ClientError, TimeoutError)
@@ -67,7 +68,7 @@ class requested:  # noqa: N801 - used as what it stands for, a verb
                 )
                 place = _moved_to(method, response) if 300 <= response.status < 400 else None
                 if place is None:
-                    self._body = None  # sent, and may be large
+                    self._body, self._headers = None, _NOTHING  # sent, and may be large
                     return response
                 response.release()
                 if not is_same_origin(place, url):

@@ -7,7 +7,7 @@ an exchange does with what it hears.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
 from gateway.eras.asks import ask_of
@@ -17,7 +17,8 @@ from gateway.eras.requests import initialize_params
 from gateway.eras.vocabulary import Ask
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense
 from gateway.upstreams.background import Background
-from gateway.upstreams.transport import Channel, Deliver, Resumable
+from gateway.upstreams.flag import Flag
+from gateway.upstreams.transport import Channel, Resumable
 from gateway.wire.jsonrpc import (
     Failure,
     Id,
@@ -92,7 +93,7 @@ class Session:
         """Asks that came outside any exchange; they join the next one."""
         self.served_calls = 0
         self.log_level: str | None = None
-        self.death = asyncio.Event()
+        self.death = Flag()
         """Set when the session is of no more use, whoever found that out."""
         self.on_gap: Callable[[], None] | None = None
         """Told when the standing stream is open again after a time in which nobody could hear the server."""
@@ -118,47 +119,36 @@ class Session:
         """Where a later reader of the running call's stream would go on."""
         return self._channel.last_event_id
 
-    async def call(self, request_id: Id, method: str, params: Mapping[str, Any]) -> Result | Failure:
+    def call(
+        self, request_id: Id, method: str, params: Mapping[str, Any]
+    ) -> Coroutine[Any, Any, Result | Failure]:
         """Send one request and wait for its answer; all else that comes meanwhile goes to the listener.
 
         Raises:
             UpstreamFault: there will be no answer.
         """
+        # No coroutine of its own, and the body in no frame: both would last as long as a hold.
+        answer = _Answer(self, request_id)
         body = encode_request(request_id, method, params)
-        return await self._answer_to(
-            request_id, lambda deliver: self._channel.request(request_id, body, deliver)
-        )
+        return self._read(self._channel.request(request_id, body, answer.deliver), answer)
 
     async def call_on(self, request_id: Id, last_event_id: str) -> Result | Failure:
         """Wait for the answer to a call that another process sent. The errors are those of `call`."""
         if not isinstance(self._channel, Resumable):
             raise UpstreamLost("this transport has no memory of what it sent")
-        resume = self._channel.resume
-        return await self._answer_to(request_id, lambda deliver: resume(last_event_id, deliver))
+        answer = _Answer(self, request_id)
+        return await self._read(self._channel.resume(last_event_id, answer.deliver), answer)
 
-    async def _answer_to(
-        self, request_id: Id, read: Callable[[Deliver], Awaitable[None]]
-    ) -> Result | Failure:
-        answer: Result | Failure | None = None
-
-        def deliver(message: Message) -> bool:
-            nonlocal answer
-            # On a call's own stream an error without an id can only mean this call.
-            if isinstance(message, _ANSWERS) and (message.id == request_id or message.id is None):
-                answer = answer or message
-                return True
-            self.hear(message)
-            return False
-
+    async def _read(self, reading: Awaitable[None], answer: "_Answer") -> Result | Failure:
         try:
-            await read(deliver)
+            await reading
         except UpstreamLost:
             self.death.set()
             raise
-        if answer is None:
+        if answer.message is None:
             self.death.set()
             raise UpstreamLost("the stream ended without an answer")
-        return answer
+        return answer.message
 
     async def answer(self, ask_id: Id, result: Mapping[str, Any]) -> None:
         """Answer an ask; returns when the server has taken the answer."""
@@ -233,7 +223,7 @@ class Session:
 
     async def stand(self) -> None:
         """Open the standing stream, and wait until the server can be heard on it."""
-        opened = asyncio.Event()
+        opened = Flag()
         self._standing = self._background.start(self._listen(opened.set), "standing-stream")
         try:
             async with asyncio.timeout(_STANDING_STREAM_SECONDS):
@@ -283,6 +273,26 @@ class Session:
         self.death.set()
         await self._background.close()
         await self._channel.close()
+
+
+class _Answer:
+    """Waits for the answer to one request among all that comes; the session hears the rest."""
+
+    __slots__ = ("_request_id", "_session", "message")
+
+    def __init__(self, session: Session, request_id: Id) -> None:
+        self.message: Result | Failure | None = None
+        self._session = session
+        self._request_id = request_id
+
+    def deliver(self, message: Message) -> bool:
+        """Take what has come. True: that was it."""
+        # On a call's own stream an error without an id can only mean this call.
+        if isinstance(message, _ANSWERS) and (message.id == self._request_id or message.id is None):
+            self.message = self.message or message
+            return True
+        self._session.hear(message)
+        return False
 
 
 async def open_session(

@@ -15,11 +15,12 @@ What real servers do that decides the shape of this file:
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final
 
 import aiohttp
 from aiohttp import hdrs
+from multidict import istr
 from yarl import URL
 
 from gateway.errors import (
@@ -38,6 +39,9 @@ from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
 from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
 
+# Of the kind that the HTTP client would make of them anew for each request.
+_PROTOCOL_VERSION: Final = istr(names.PROTOCOL_VERSION)
+_SESSION_ID: Final = istr(names.SESSION_ID)
 _DRAIN_SECONDS: Final = 0.05
 """After the answer: how long to read on for the end of the stream, so that the connection can be used again.
 The caller waits meanwhile, and some servers leave the stream open: a new connection costs less than that."""
@@ -90,7 +94,7 @@ class StreamableHttp:
 
     def speak(self, version: str) -> None:
         """Name the revision in every request from now on, as 2025-06-18 and later demand."""
-        self._headers[names.PROTOCOL_VERSION] = version
+        self._headers[_PROTOCOL_VERSION] = version
 
     def adopt(self, session_id: str, version: str) -> None:
         """Speak in a session that another process opened."""
@@ -98,10 +102,14 @@ class StreamableHttp:
         self._headers[names.SESSION_ID] = session_id
         self.speak(version)
 
-    async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
+    def request(self, request_id: Id, body: bytes, deliver: Deliver) -> Coroutine[Any, Any, None]:
         """POST a request; deliver every message of its response until the answer, or the stream's end."""
+        # The body is in no frame of the coroutine: a large one would stay for as long as the call is held.
+        return self._request(request_id, self._sent(hdrs.METH_POST, self._headers, body), deliver)
+
+    async def _request(self, request_id: Id, posted: sent, deliver: Deliver) -> None:
         self._begin_stream()
-        async with self._sent(hdrs.METH_POST, self._headers, body) as response:
+        async with posted as response:
             if response.status >= 300:
                 await self._refused(response, request_id, deliver)
                 return
@@ -118,6 +126,9 @@ class StreamableHttp:
                 case other:
                     raise UpstreamSpokeNonsense(f"HTTP {response.status} with {other or 'no content type'}")
         if not is_answered and self.last_event_id is not None:
+            await asyncio.sleep(
+                self._retry_seconds
+            )  # a server that hangs up says when it wants to be asked again
             await self.resume(self.last_event_id, deliver)
 
     async def resume(self, last_event_id: str, deliver: Deliver) -> None:
@@ -225,7 +236,7 @@ class StreamableHttp:
     async def _read_standing(self, response: aiohttp.ClientResponse, deliver: Deliver) -> None:
         parser = SseParser(self._event_bytes)
         try:
-            async for chunk in response.content.iter_any():
+            while chunk := await response.content.readany():
                 for event in parser.feed(chunk):
                     _deliver_readable(event, deliver)
         except EventTooLarge as error:
@@ -290,7 +301,7 @@ class StreamableHttp:
         session_id = response.headers.get(names.SESSION_ID)
         if session_id:
             self.session_id = session_id
-            self._headers[names.SESSION_ID] = session_id
+            self._headers[_SESSION_ID] = session_id
 
     async def _refused(
         self, response: aiohttp.ClientResponse, request_id: Id | None, deliver: Deliver

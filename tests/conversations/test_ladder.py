@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.peers import start_legacy
+from tests.support.redis import RedisServer
 from tests.support.serving import Serving, serving
 from tests.support.waiting import until
 from tests.support.wire import Wire, accept
@@ -24,16 +25,17 @@ FIXTURES = ["py-1.12", "py-1.30", "ts-1.32"]
 class Pair:
     """Two gateways before one server; only one of them lives at a time."""
 
-    def __init__(self, folder: Path, upstream: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, upstream: dict[str, Any], **settings: Any) -> None:
         self._folder = folder
         self._upstream = upstream
+        self._settings = settings
         self._sealing = {"keys": [secrets.token_urlsafe(32)]}
 
     @contextlib.asynccontextmanager
     async def alive(self, name: str) -> AsyncIterator[Serving]:
         folder = self._folder / name
         folder.mkdir()
-        async with serving(folder, self._upstream, sealing=self._sealing) as gateway:
+        async with serving(folder, self._upstream, sealing=self._sealing, **self._settings) as gateway:
             yield gateway
 
 
@@ -148,3 +150,61 @@ async def test_a_server_that_dies_while_held_is_called_again_where_policy_allows
 
 def _filled(request: dict[str, Any], text: str) -> dict[str, str]:
     return dict.fromkeys(request["params"]["requestedSchema"]["properties"], text)
+
+
+# --- two replicas on one Redis ---------------------------------------------------------------------
+
+
+async def test_a_retry_that_reaches_another_replica_is_carried_to_the_one_with_the_call(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Ours (rung 2): any load balancer will do; the call runs once, its progress reaches the client."""
+    async with start_legacy("py-1.30") as legacy:
+        pair = Pair(
+            tmp_path, {"url": legacy.url, "replay": "never"}, store=redis_server.url.get_secret_value()
+        )
+        async with (
+            pair.alive("first") as first,
+            pair.alive("second") as second,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            here = await stack.enter_async_context(Wire(first.url))
+            there = await stack.enter_async_context(Wire(second.url))
+            asked = await here.tool("ask_two_serial")
+            [key] = asked.asked
+            more = await there.retry(asked, {key: accept(**_filled(asked.asked[key], "Ann"))})
+            [other] = more.asked
+            done = await here.retry(more, {other: accept(**_filled(more.asked[other], "Lee"))})
+            assert done.text == "Ann Lee"
+            await _until_logged(second, '"rung":"routed"')
+            spent = await there.retry(asked, {key: accept(**_filled(asked.asked[key], "Eve"))})
+            assert spent.error["data"]["reason"] == "invalid_request_state"  # single use, across replicas
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_another_replica_takes_over_from_one_that_is_dead_or_frozen(
+    redis_server: RedisServer, tmp_path: Path, number: signal.Signals
+) -> None:
+    """Ours (rungs 2 to 3): found by its silent heart; the answer is delivered once, whoever wakes up later."""
+    async with start_legacy("ts-1.32", event_store=True) as legacy:
+        pair = Pair(
+            tmp_path, {"url": legacy.url, "replay": "never"}, store=redis_server.url.get_secret_value()
+        )
+        async with (
+            pair.alive("first") as first,
+            pair.alive("second") as second,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            here = await stack.enter_async_context(Wire(first.url))
+            there = await stack.enter_async_context(Wire(second.url))
+            asked = await here.tool("side_effect_then_ask", {"id": f"over-{number}"})
+            first.tell(number)
+            done = await there.retry(asked, {"name": accept(name="Ann")})
+            assert done.text == "Hello Ann, effect 1"
+            await _until_logged(second, '"rung":"reattached"')
+            if number is signal.SIGSTOP:
+                first.tell(signal.SIGCONT)
+                again = await here.retry(asked, {"name": accept(name="Ann")})
+                assert "result" not in again.message or again.text == "Hello Ann, effect 1"
+        answers = [entry for entry in (await legacy.observed())["http"] if "'Ann'" in str(entry.get("body"))]
+        assert len(answers) == 1, answers

@@ -168,9 +168,9 @@ async def test_a_stream_that_ends_after_its_first_event_is_read_on_from_there(
     async with Wire(served.url) as wire:
         asked = await wire.tool("echo")
         assert (await wire.retry(asked, {"name": accept(name="Ann")})).text == "read on"
-    assert [turn.headers["last-event-id"] for turn in server.seen("GET") if "last-event-id" in turn.headers] == [
-        "e1"
-    ]
+    assert [
+        turn.headers["last-event-id"] for turn in server.seen("GET") if "last-event-id" in turn.headers
+    ] == ["e1"]
 
 
 @pytest.mark.parametrize("kind", ["py-1.12", "py-1.30", "ts-1.12", "ts-1.32"])
@@ -300,14 +300,14 @@ async def test_a_server_that_does_not_want_us_is_told_with_its_status(
 # --- batches -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("as_json", [True, False], ids=["json", "stream"])
-async def test_a_batch_of_a_2025_03_26_server_is_taken_apart(gateway: Gateways, as_json: bool) -> None:
+@pytest.mark.parametrize("form", ["json", "stream"])
+async def test_a_batch_of_a_2025_03_26_server_is_taken_apart(gateway: Gateways, form: str) -> None:
     """The one revision with batches: a log, then the result, in one array."""
 
     async def batch(turn: Turn) -> None:
         log = notice("notifications/message", level="error", data="first")
         both = [log, turn.answer(text_result("done"))]
-        if as_json:
+        if form == "json":
             await turn.json(both)
         else:
             await turn.stream()
@@ -457,7 +457,9 @@ async def test_progress_and_logs_on_the_get_stream_keep_their_order(
         await server.wait_until(lambda: turn.session in server.standing)
         await turn.stream()
         for step in (1, 2, 3):
-            await server.say(notice("notifications/progress", progressToken=token, progress=step), turn.session)
+            await server.say(
+                notice("notifications/progress", progressToken=token, progress=step), turn.session
+            )
         await server.say(notice("notifications/message", level="error", data="said"), turn.session)
         await turn.event(ask(1))  # what came before it has been heard by the time it is answered
         if await turn.answered(1) is not None:

@@ -258,7 +258,6 @@ IMAGE = {"type": "image", "data": "", "mimeType": "image/png"}
     ("content", "told"),
     [
         ([TEXT], TEXT),
-        ([IMAGE, TEXT], TEXT),
         ([IMAGE], IMAGE),
         ([TEXT, {"type": "text", "text": "France"}], {"type": "text", "text": "Paris\n\nFrance"}),
         ([], {"type": "text", "text": ""}),

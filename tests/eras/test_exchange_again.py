@@ -246,18 +246,18 @@ def test_a_hold_that_another_process_had_goes_on_where_it_was() -> None:
         open_asks={"second": form(7, "second"), "roots-1": roots(8)},
     )
     talk = Conversation()
-    talk.exchange = Exchange.restored(
-        AskPolicy(), KeyNaming(HINT, ["first", "second"]), past, may_rerun=False
-    )
+    naming = KeyNaming(HINT, ["first", "second", "third"])
+    talk.exchange = Exchange.restored(AskPolicy(), naming, past, may_rerun=False)
 
     assert (talk.exchange.state, talk.exchange.round) == (State.HELD, 2)
     assert talk.asked(form(7, "second")) == [], "the stream that is read again may bring it again"
     told = talk.retry({"second": DECLINE, "roots-1": ROOTS, "first": DECLINE})
     assert told == [("answer", 7, DECLINE), ("answer", 8, ROOTS)]
     assert talk.asked(form(7, "second")) == []
+    assert [known.key for known in talk.exchange.journal] == ["first", "second", "roots-1"]
     talk.asked(sampling(9), form(10, "first"))
-    assert talk.on(SettleElapsed()) == [("hold", "sampling-1", "first-2")]
-    talk.retry({"sampling-1": SAMPLE, "first-2": DECLINE})
+    assert talk.on(SettleElapsed()) == [("hold", "third", "first-2")]
+    talk.retry({"third": SAMPLE, "first-2": DECLINE})
     assert talk.on(DONE) == [OK, REUSABLE]
 
 

@@ -1,4 +1,4 @@
-"""Puts everything that the tests need under `.tools/`: virtualenvs, Node packages, Node itself, two helms.
+"""Puts everything that the tests need under `.tools/`: virtualenvs, Node packages, Node itself, two helms, Redis.
 
 Standard library only, because it runs before anything is installed. What is there and was made from the same
 lock files is left alone, so a second run takes no time. A failing installer ends it, with what it said.
@@ -189,9 +189,66 @@ def helm4() -> None:
     once(target, [lock], make)
 
 
+def redis() -> None:
+    """`.tools/bin/redis-server`: the machine's own, or Debian's: installed as root, else only unpacked here."""
+    link = TOOLS / "bin" / "redis-server"
+    if link.exists() and shutil.which("redis-server") is None:
+        return  # unpacked before
+    if shutil.which("redis-server") is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        print("installing redis-server", flush=True)
+        try:
+            apt_get("install", "--yes", "--no-install-recommends", "redis-server")
+        except Failed as problem:
+            print(f"{problem}\nunpacking it instead", flush=True)
+    own = shutil.which("redis-server")
+    link.parent.mkdir(exist_ok=True)
+    if own is None:
+        unpacked_redis(link)
+    elif not link.is_symlink() or link.readlink() != Path(own):
+        link.unlink(missing_ok=True)
+        link.symlink_to(own)
+    run(link, "--version")
+
+
+def apt_get(*words: str, cwd: Path = ROOT) -> str:
+    # RUNLEVEL=1: the server is to be there, not to run.
+    quiet = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    try:
+        return run("apt-get", *words, cwd=cwd, **quiet)
+    except Failed:
+        if os.geteuid() != 0:
+            raise
+        run("apt-get", "update", **quiet)  # a fresh machine knows of no package yet
+        return run("apt-get", *words, cwd=cwd, **quiet)
+
+
+def unpacked_redis(link: Path) -> None:
+    """What is missing of it and of its libraries, unpacked side by side; a script puts them together."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise Failed(
+            "redis-server is needed, and there is no apt-get to fetch it with: install Redis 6.2 or later"
+        )
+    target = TOOLS / "redis"
+    plan = apt_get("install", "--simulate", "--no-install-recommends", "redis-server")
+    missing = [line.split()[1] for line in plan.splitlines() if line.startswith("Inst ")]
+    shutil.rmtree(target, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        apt_get("download", *missing, cwd=Path(scratch))
+        for package in sorted(Path(scratch).glob("*.deb")):
+            run("dpkg", "-x", package, target)
+    folders = sorted({str(library.parent) for library in target.rglob("lib*.so*")})
+    binary = target / "usr" / "bin" / "redis-server"
+    if not binary.exists():
+        raise Failed(f"redis-server was not in {', '.join(missing)}")
+    link.unlink(missing_ok=True)
+    link.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH="{":".join(folders)}" exec "{binary}" "$@"\n')
+    link.chmod(0o755)
+
+
 def everything() -> None:
     bootstrap()
     node()
+    redis()
     packages = sorted(
         path.name for path in (PEERS / "node").iterdir() if path.name not in {"node-22", "helm4"}
     )

@@ -415,6 +415,19 @@ async def test_a_last_word_that_was_lost_is_asked_for_again(
     assert _text(await heard(listener)) == "kept"
 
 
+async def test_a_replica_that_was_frozen_asks_for_all_of_its_rounds_again(
+    here: Replica, there: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: for the others it was dead, and they stopped writing to it."""
+    carrying = asyncio.ensure_future(here.carry("there"))
+    await there.guest()
+    listener = await carrying
+    there.courier._guests.lost("here")
+    there.outcome = reply("kept")
+    monkeypatch.setattr(here.courier._hearts, "lifetime", 0.0)  # any pause is as long as death
+    assert _text(await heard(listener)) == "kept"
+
+
 async def test_what_is_told_twice_is_heard_once(here: Replica, there: Replica) -> None:
     carrying = asyncio.ensure_future(here.carry("there"))
     guest = await there.guest()

@@ -77,7 +77,9 @@ class Front:
             body, more = body + part.get("body", b""), part.get("more_body", False)
         message = json.loads(body) if body else {}
         state = message.get("params", {}).get("requestState")
-        self._seen.append({"method": message.get("method", scope["method"]), "state": state, "headers": headers})
+        self._seen.append(
+            {"method": message.get("method", scope["method"]), "state": state, "headers": headers}
+        )
         if self._modern_only and headers.get("mcp-protocol-version") != MODERN:
             data = {"supported": [MODERN], "requested": headers.get("mcp-protocol-version", "")}
             error = {"code": -32022, "message": "Unsupported protocol version", "data": data}
@@ -119,7 +121,9 @@ def main() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
     front = Front(build().streamable_http_app(), modern_only=options.modern_only)
     sock = socket.create_server(("127.0.0.1", options.port), backlog=2048)
-    Announcing(uvicorn.Config(front, log_level="warning", access_log=False, lifespan="on")).run(sockets=[sock])
+    Announcing(uvicorn.Config(front, log_level="warning", access_log=False, lifespan="on")).run(
+        sockets=[sock]
+    )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,12 @@ async def test_every_kind_starts_and_lists_its_tools(kind: str, legacy_servers: 
     async with LegacyClient(legacy_servers.get(kind).url) as client:
         listed = await client.request("tools/list")
         names = {tool["name"] for tool in listed["tools"]}
-    expected = {"everything-2025.9.25": "add", "everything-2026.8.31": "get-sum"}.get(kind, "ask_name")
+    expected = {
+        "everything-2025.9.25": "add",
+        "everything-2026.8.31": "get-sum",
+        "conformance-py": "test_simple_text",
+        "conformance-ts": "test_simple_text",
+    }.get(kind, "ask_name")
     assert expected in names
 
 

@@ -1,0 +1,251 @@
+"""What a server is, found out by talking to it: for a person who is about to put the gateway in front of it.
+
+It speaks as the gateway would, calls no tool, and leaves nothing behind but one
+closed session.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway import __version__
+from gateway.errors import GatewayError, UpstreamSpokeNonsense
+from gateway.settings.model import Upstream
+from gateway.upstreams.dialing import Dialer
+from gateway.upstreams.era_probe import ask_era
+from gateway.upstreams.forwarding import Forwarder
+from gateway.upstreams.pool import Caller
+from gateway.upstreams.session import Session, open_session
+from gateway.upstreams.transport import Channel
+from gateway.wire import headers as names
+from gateway.wire.jsonrpc import NotJson, NotJsonRpc, Result, decode, encode, encode_request, parse
+from gateway.wire.sse import SseParser
+from gateway.wire.versions import (
+    META_CLIENT_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_PROTOCOL_VERSION,
+    META_SERVER_INFO,
+    MODERN,
+)
+
+_CAPABILITIES: Final[Mapping[str, Any]] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {},
+    "roots": {},
+}
+"""All of them: some servers show their whole list of tools only to those who can do everything."""
+_CLIENT: Final = {"name": "holdfast-probe", "version": __version__}
+_SECONDS: Final = 10.0
+_PING_SECONDS: Final = 2.0
+_MOST_BYTES: Final = 8 * 1024**2
+_MOST_PAGES: Final = 50
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found out. None: not known."""
+
+    era: str = "legacy"
+    transport: str | None = None
+    versions: list[str] = field(default_factory=list)
+    server: Mapping[str, Any] | None = None
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    has_session_id: bool | None = None
+    has_standing_stream: bool | None = None
+    is_resumable: bool | None = None
+    answers_json: bool | None = None
+    serves_many: bool | None = None
+    asks_at_start: list[str] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    """As the server lists them."""
+
+
+async def probe(settings: Upstream, *, authorization: str | None = None) -> Findings:
+    """Talk to the server.
+
+    Raises:
+        UpstreamFault: it cannot be reached, wants credentials, or speaks nothing that we do.
+    """
+    forwarder = (
+        None if settings.url is None else Forwarder(settings.url, connect_timeout=settings.connect_timeout)
+    )
+    dialer = Dialer("probe", settings, version=__version__, max_event_bytes=_MOST_BYTES)
+    await dialer.start()
+    try:
+        if forwarder is not None:
+            await forwarder.start()
+            era, described = await ask_era(forwarder, version=__version__, authorization=authorization)
+            if era == "modern":
+                return await _modern(forwarder, described, authorization)
+        return await _legacy(dialer, forwarder, authorization)
+    finally:
+        if forwarder is not None:
+            await forwarder.close()
+        await dialer.close()
+
+
+# --- modern ----------------------------------------------------------------------------------
+
+
+async def _modern(forwarder: Forwarder, described: Mapping[str, Any], authorization: str | None) -> Findings:
+    meta = described.get("_meta")
+    findings = Findings(
+        era="modern",
+        transport="streamable-http",
+        versions=[str(version) for version in described["supportedVersions"]],
+        server=meta.get(META_SERVER_INFO) if isinstance(meta, dict) else None,
+        capabilities=described.get("capabilities") or {},
+        has_session_id=False,
+    )
+    own = {META_PROTOCOL_VERSION: MODERN, META_CLIENT_INFO: _CLIENT, META_CLIENT_CAPABILITIES: _CAPABILITIES}
+    headers = {names.PROTOCOL_VERSION: MODERN, names.METHOD: "tools/list"}
+
+    async def page(cursor: str | None) -> Mapping[str, Any]:
+        params = {"_meta": own, **({} if cursor is None else {"cursor": cursor})}
+        result, _ = await _raw(forwarder, "tools/list", params, headers, authorization)
+        return result
+
+    if "tools" in findings.capabilities:
+        findings.tools = await _all_pages(page)
+    return findings
+
+
+# --- legacy ----------------------------------------------------------------------------------
+
+
+async def _legacy(dialer: Dialer, forwarder: Forwarder | None, authorization: str | None) -> Findings:
+    asked: list[str] = []
+    caller = Caller("probe", authorization is not None, encode(_CAPABILITIES).decode(), "{}", authorization)
+
+    async def greet(channel: Channel) -> Session:
+        return await open_session(
+            channel,
+            request_id="probe-0",
+            client_info=_CLIENT,
+            capabilities=_CAPABILITIES,
+            on_early_ask=lambda _, ask: asked.append(ask.method),
+            on_end=lambda _: None,
+        )
+
+    try:
+        async with asyncio.timeout(_SECONDS * 3):
+            session = await dialer.dial(caller, greet)
+    except TimeoutError:
+        raise UpstreamSpokeNonsense("no handshake", detail="The server did not answer initialize") from None
+    try:
+        findings = Findings(
+            transport=dialer.transport,
+            versions=[session.server.version],
+            server=session.server.server_info,
+            capabilities=session.server.capabilities,
+            has_session_id=session.id is not None if dialer.transport == "streamable-http" else None,
+            has_standing_stream=session.is_standing if dialer.transport == "streamable-http" else None,
+            asks_at_start=asked,
+        )
+        if "tools" in findings.capabilities:
+            findings.tools = await _legacy_tools(session)
+        if dialer.transport == "streamable-http" and forwarder is not None:
+            await _look_at_responses(findings, forwarder, session, authorization)
+        if dialer.transport == "sse":
+            findings.serves_many = await _serves_two(dialer, session, authorization)
+    finally:
+        await session.close()
+    return findings
+
+
+async def _legacy_tools(session: Session) -> list[dict[str, Any]]:
+    numbers = iter(range(1, _MOST_PAGES + 1))
+
+    async def page(cursor: str | None) -> Mapping[str, Any]:
+        params = {} if cursor is None else {"cursor": cursor}
+        async with asyncio.timeout(_SECONDS):
+            answer = await session.call(f"probe-{next(numbers)}", "tools/list", params)
+        return _object(decode(answer.result)) if isinstance(answer, Result) else {}
+
+    return await _all_pages(page)
+
+
+async def _look_at_responses(
+    findings: Findings, forwarder: Forwarder, session: Session, authorization: str | None
+) -> None:
+    """How an answer comes: as JSON or as events, and whether these have ids to resume from."""
+    headers = {names.PROTOCOL_VERSION: session.server.version}
+    if session.id is not None:
+        headers[names.SESSION_ID] = session.id
+    with contextlib.suppress(GatewayError, TimeoutError):
+        _, how = await _raw(forwarder, "ping", {}, headers, authorization)
+        findings.answers_json = how == "json"
+        findings.is_resumable = how == "events with ids"
+
+
+async def _serves_two(dialer: Dialer, first: Session, authorization: str | None) -> bool:
+    """Does the first client still get its answers when a second one has come?"""
+    second = await dialer.connect(authorization)
+    try:
+        async with asyncio.timeout(_PING_SECONDS):
+            await first.call("probe-two", "ping", {})
+    except (GatewayError, TimeoutError):
+        return False
+    finally:
+        await second.close()
+    return True
+
+
+# --- both ------------------------------------------------------------------------------------
+
+
+async def _all_pages(page: "Callable[[str | None], Any]") -> list[dict[str, Any]]:
+    tools: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        with contextlib.suppress(TimeoutError):
+            result = await page(cursor)
+            tools += [tool for tool in result.get("tools") or () if isinstance(tool, dict)]
+            cursor = result.get("nextCursor")
+        if not isinstance(cursor, str):
+            break
+    return tools
+
+
+async def _raw(
+    forwarder: Forwarder,
+    method: str,
+    params: Mapping[str, Any],
+    headers: Mapping[str, str],
+    authorization: str | None,
+) -> tuple[Mapping[str, Any], str]:
+    """A result, and how it came."""
+    lines = [
+        ("Content-Type", names.JSON),
+        ("Accept", f"{names.JSON}, {names.EVENT_STREAM}"),
+        *headers.items(),
+        *([] if authorization is None else [("Authorization", authorization)]),
+    ]
+    body = encode_request("probe-raw", method, params)
+    async with asyncio.timeout(_SECONDS), forwarder.sent("POST", lines, body) as response:
+        if names.media_type(response.headers.get("Content-Type")) != names.EVENT_STREAM:
+            return _result(await response.content.read(_MOST_BYTES)), "json"
+        parser, has_ids = SseParser(_MOST_BYTES), False
+        async for chunk in response.content.iter_any():
+            for event in parser.feed(chunk):
+                has_ids = has_ids or bool(event.id)
+                if event.data and (result := _result(event.data)) is not _NOTHING:
+                    return result, "events with ids" if has_ids else "events"
+    return _NOTHING, "events"
+
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def _result(data: bytes) -> Mapping[str, Any]:
+    try:
+        answer = parse(data)
+        return _object(decode(answer.result)) if isinstance(answer, Result) else _NOTHING
+    except (NotJson, NotJsonRpc):
+        return _NOTHING
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else _NOTHING
