@@ -140,7 +140,9 @@ def to_legacy_answer(ask: Ask, answer: Mapping[str, Any], version: str) -> Mappi
         return answer
     match ask.kind:
         case Kind.ELICITATION if bytes(raw) == b"null":
-            return {name: value for name, value in answer.items() if name != "content"}  # old SDKs refuse nulls
+            return {
+                name: value for name, value in answer.items() if name != "content"
+            }  # old SDKs refuse nulls
         case Kind.SAMPLING if not at_least(version, "2025-11-25"):
             sample = decode(raw)
             block = _one_block(sample, version) if isinstance(sample, list) else sample
@@ -154,8 +156,12 @@ def _one_block(blocks: list[Any], version: str) -> Any:
     """Before 2025-11-25 a sample was one block: several texts make one, several of other kinds none."""
     if len(blocks) == 1:
         return blocks[0]
-    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    if len(texts) < len(blocks) or not all(isinstance(text, str) for text in texts):
+    texts = [
+        block["text"]
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+    ]
+    if len(texts) < len(blocks):
         raise Inexpressible("several blocks that are not all text", version)
     return {"type": "text", "text": "\n\n".join(texts)}
 

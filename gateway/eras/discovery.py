@@ -6,6 +6,7 @@ here falls back to the legacy handshake without a word.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from gateway.eras.results import CacheScope, stamp
@@ -48,6 +49,11 @@ def introduction(result: Raw) -> Introduction:
     Raises:
         UpstreamSpokeNonsense: It is not one. Only the version is indispensable.
     """
+    data = bytes(result)
+    return (_known if len(data) <= _LONGEST_KEPT else _read)(data)
+
+
+def _read(result: bytes) -> Introduction:
     try:
         members = decode_members(result)
         version = _decoded(members, "protocolVersion")
@@ -65,6 +71,11 @@ def introduction(result: Raw) -> Introduction:
         server_info=named,
         instructions=instructions if isinstance(instructions, str) else None,
     )
+
+
+# A server introduces itself to every session in the same words: one introduction serves them all.
+_known: Final = lru_cache(maxsize=64)(_read)
+_LONGEST_KEPT: Final = 64 * 1024
 
 
 def discover_result(

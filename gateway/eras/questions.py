@@ -78,7 +78,7 @@ class Questions:
         self._heard = 0
         self._of_call = 0
         self._taken: set[str] = set()
-        self._shown: frozenset[str] = frozenset()
+        self._shown: tuple[str, ...] = ()
         self._late: dict[str, Ask] = {}
         """Shown to the client, and given up by the server: the answer can still serve another run of the call."""
         self._remembered: list[Entry] = []
@@ -105,7 +105,7 @@ class Questions:
 
     def show(self) -> dict[str, dict[str, Any]]:
         """All that is open, as `inputRequests`."""
-        self._shown = frozenset(self.open)
+        self._shown = tuple(self.open)
         return {key: input_request(ask, self._declared) for key, ask in self.open.items()}
 
     def read(self, given: Mapping[str, Params]) -> dict[str, Params]:
@@ -143,7 +143,7 @@ class Questions:
     @property
     def has_news(self) -> bool:
         """Is something open that the client was not told of yet?"""
-        return not self.open.keys() <= self._shown
+        return not self.open.keys() <= set(self._shown)
 
     # --- the upstream's side -----------------------------------------------------
 
@@ -200,7 +200,7 @@ class Questions:
         """Go on where another process was."""
         self.open = dict(open_asks)
         self.journal = list(journal)
-        self._shown = frozenset(open_asks)
+        self._shown = tuple(open_asks)
         self._taken = {*open_asks, *(entry.key for entry in journal)}
         self._of_call = sum(entry.kind is not Kind.ROOTS for entry in journal)
         self._of_call += sum(ask.kind is not Kind.ROOTS for ask in open_asks.values())
@@ -219,7 +219,7 @@ class Questions:
         self.remember([*self.all_answers, *told])
         self.journal, self.needs = [], {}
         self.open, self._late, self._marks = {}, {}, {}
-        self._taken, self._shown = set(), frozenset()
+        self._taken, self._shown = set(), ()
         self._heard = self._of_call = 0
 
     def _recall(self, ask: Ask) -> Params | None:

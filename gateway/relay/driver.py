@@ -5,6 +5,7 @@ It knows no HTTP and no sealing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias, assert_never
 
 from gateway.eras.exchange import Exchange, State
@@ -62,7 +63,6 @@ class Driver:
     """One exchange at work. Made with its session leased; lets go of it by itself."""
 
     __slots__ = (
-        "_alarm",
         "_call",
         "_consumed",
         "_exchange",
@@ -71,6 +71,7 @@ class Driver:
         "_outbox",
         "_place",
         "_request",
+        "_settling",
         "_work_clock",
         "exchange_id",
     )
@@ -94,8 +95,7 @@ class Driver:
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
         self._last_reply: Reply | None = None
         self._work_clock = WorkClock(place.settings.call_timeout)
-        self._alarm: Alarm | None = None
-        """For the end of settling, or of the hold: never both."""
+        self._settling: Alarm | None = None
 
     # --- found again after its process was gone --------------------------------------
 
@@ -253,7 +253,9 @@ class Driver:
             case CancelCall(reason):
                 self._send(lambda: self._call.cancel(reason))
             case StartSettling():
-                self._set_alarm(self._place.settings.settle, lambda: self._feed(SettleElapsed()))
+                self._stop_settling()
+                self._settling = Alarm(lambda: self._feed(SettleElapsed()))
+                self._settling.set(self._place.settings.settle)
             case Hold():
                 self._hold(command)
             case Reject(error):
@@ -275,15 +277,10 @@ class Driver:
     def _time_out(self) -> None:
         self._feed(WorkTimedOut())
 
-    def _set_alarm(self, seconds: float, ring: Callable[[], None]) -> None:
-        self._stop_alarm()
-        self._alarm = Alarm(ring)
-        self._alarm.set(seconds)
-
-    def _stop_alarm(self) -> float:
-        """Returns the seconds since it was set."""
-        alarm, self._alarm = self._alarm, None
-        return 0.0 if alarm is None else alarm.stop()
+    def _stop_settling(self) -> None:
+        if self._settling is not None:
+            self._settling.stop()
+            self._settling = None
 
     def _count(self, ask: Ask, disposition: AskDisposition) -> None:
         self._place.metrics.ask(self._place.name, AskKind(ask.kind.value), disposition)
@@ -330,12 +327,16 @@ class Driver:
         place = self._place
         if not place.ledger.hold(self.exchange_id, self):
             return False
-        self._set_alarm(place.hold_seconds, lambda: self._expire(HoldEnd.EXPIRED))
+        self._stop_settling()
+        place.expiries.set(self.exchange_id, self._let_expire)
         place.pool.park()
         place.metrics.hold_opened(place.name)
         return True
 
     # --- ends ---------------------------------------------------------------------------
+
+    def _let_expire(self) -> None:
+        self._expire(HoldEnd.EXPIRED)
 
     def _expire(self, end: HoldEnd) -> None:
         self._end_hold(end)
@@ -346,10 +347,10 @@ class Driver:
         place = self._place
         if place.ledger.resume(self.exchange_id):
             place.pool.unpark()
-            place.metrics.hold_ended(place.name, end, self._stop_alarm())
+            place.metrics.hold_ended(place.name, end, place.expiries.stop(self.exchange_id))
 
     def _release(self, release: Release) -> None:
-        self._stop_alarm()
+        self._stop_settling()
         outcome = self._exchange.outcome
         if self._exchange.round and outcome is not None:
             self._keep(self._last_reply or self._last_word(outcome))
@@ -364,7 +365,7 @@ class Driver:
         place = self._place
         place.background.start(place.directory.note_done(self.exchange_id), "note-done")
         place.ledger.keep(self.exchange_id, len(encode(reply.result)))
-        Alarm(lambda: place.ledger.forget(self.exchange_id)).set(place.settings.holds.grace)
+        place.graces.set(self.exchange_id, partial(place.ledger.forget, self.exchange_id))
 
 
 def new_exchange(

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, Protocol
 
 from gateway.eras.answers import Inexpressible, to_legacy_answer
@@ -163,17 +163,24 @@ class LegacyCall:
         else:
             await self._run(request, heard_by)
 
-    async def _send(self, request: ClientRequest) -> Result | Failure:
-        session = self.session
+    def _send(self, request: ClientRequest) -> Awaitable[Result | Failure]:
         if request.log_level is not None:
-            await self.set_log_level(request.log_level)
-            if session.is_dead:
-                raise SessionGone("lost before the call was sent")
+            return self._send_after_level(request, request.log_level)
+        return self._send_now(request)  # with no coroutine of its own: it would last as long as a hold
+
+    async def _send_after_level(self, request: ClientRequest, level: str) -> Result | Failure:
+        await self.set_log_level(level)
+        if self.session.is_dead:
+            raise SessionGone("lost before the call was sent")
+        return await self._send_now(request)
+
+    def _send_now(self, request: ClientRequest) -> Awaitable[Result | Failure]:
+        session = self.session
         self.request_id = request_id = self._place.ids.next()
         params = to_legacy_params(
             request.method, request.params, version=session.server.version, progress_token=request_id
         )
-        return await session.call(request_id, request.method, params)
+        return session.call(request_id, request.method, params)
 
     async def _change_session(self, request: ClientRequest, heard_by: Hearer) -> None:
         self.let_go(Release(reusable=False))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.eras.asks import KeyNaming
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
 from gateway.holds.directory import Directory
+from gateway.relay.clocks import Deadlines
 from gateway.relay.tickets import TicketOffice
 from gateway.sealing.box import Box
 from gateway.sealing.envelope import Envelope
@@ -99,8 +100,16 @@ class Place:
     ledger: "Ledger[Driver]"
     directory: Directory
     background: Background = field(default_factory=Background)
+    expiries: Deadlines = field(init=False)
+    """When holds end because nobody came back."""
+    graces: Deadlines = field(init=False)
+    """When outcomes are forgotten that nobody fetched."""
     doubt: Callable[[], None] = lambda: None
     """To be told that the server does not know its sessions any more: it may have been replaced."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expiries", Deadlines(self.hold_seconds))
+        object.__setattr__(self, "graces", Deadlines(self.settings.holds.grace))
 
     def naming(self, target: str) -> KeyNaming:
         """How the asks of this tool are called."""

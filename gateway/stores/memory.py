@@ -55,8 +55,9 @@ class MemoryStore:
         known = self._live(exchange)
         if known is not None and known.replica != replica:
             return False
-        fence = 1 if known is None else known.fence
-        self._owners[exchange] = (Owner(replica, stage, fence), self._now() + seconds)
+        before = known or Owner(replica, stage, 1)
+        owner = Owner(replica, max(stage, before.stage), before.fence)
+        self._owners[exchange] = (owner, self._now() + seconds)
         self._owners.move_to_end(exchange)
         self._sweep()
         return True

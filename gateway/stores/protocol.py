@@ -72,6 +72,7 @@ class Store(Protocol):
         """`replica` has this exchange, at this stage, for so long. False: another replica owns it by now.
 
         Asked immediately before answers are delivered: a replica that was frozen may own it no more.
+        A stage never goes back: a retry of an earlier round that comes late does not undo a later one.
         """
 
     async def owner(self, exchange: str) -> Owner | None:

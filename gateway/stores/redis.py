@@ -31,13 +31,14 @@ Argument: TypeAlias = bytes | str | int
 
 _RECORD: Final = """
 local known = redis.call('GET', KEYS[1])
-local fence = '1'
+local fence, stage = '1', ARGV[2]
 if known then
-  local owner
-  fence, owner = string.match(known, '^(%d+) %d+ (.*)$')
+  local reached, owner
+  fence, reached, owner = string.match(known, '^(%d+) (%d+) (.*)$')
   if owner ~= ARGV[1] then return 0 end
+  if tonumber(reached) > tonumber(stage) then stage = reached end
 end
-redis.call('SET', KEYS[1], fence .. ' ' .. ARGV[2] .. ' ' .. ARGV[1], 'PX', ARGV[3])
+redis.call('SET', KEYS[1], fence .. ' ' .. stage .. ' ' .. ARGV[1], 'PX', ARGV[3])
 return 1
 """
 _TAKE_OVER: Final = """

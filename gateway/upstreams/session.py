@@ -66,6 +66,7 @@ class Session:
         "_on_change",
         "_on_early_ask",
         "_on_end",
+        "_opened",
         "_standing",
         "death",
         "early_asks",
@@ -103,6 +104,8 @@ class Session:
         self._on_end = on_end
         self._on_change = on_change
         self._standing: asyncio.Task[None] | None = None
+        self._opened = Flag()
+        """Up from when the server can be heard on the standing stream for the first time."""
 
     @property
     def is_dead(self) -> bool:
@@ -223,11 +226,11 @@ class Session:
 
     async def stand(self) -> None:
         """Open the standing stream, and wait until the server can be heard on it."""
-        opened = Flag()
-        self._standing = self._background.start(self._listen(opened.set), "standing-stream")
+        self._opened = Flag()
+        self._standing = self._background.start(self._listen(), "standing-stream")
         try:
             async with asyncio.timeout(_STANDING_STREAM_SECONDS):
-                await opened.wait()
+                await self._opened.wait()
         except TimeoutError:
             return  # no headers before the first event: the stream is open all the same
 
@@ -241,27 +244,24 @@ class Session:
             async with asyncio.timeout(_CATCH_UP_SECONDS):
                 await self.call(request_id, "ping", {})
 
-    async def _listen(self, opened: Callable[[], None]) -> None:
-        was_open = False
-
-        def deliver(message: Message) -> bool:
-            self.hear(message)
-            return False
-
-        def note_opening() -> None:
-            nonlocal was_open
-            opened()
-            if was_open and self.on_gap is not None:
-                self.on_gap()
-            was_open = True
-
+    async def _listen(self) -> None:
         try:
-            await self._channel.listen(deliver, note_opening)
+            await self._channel.listen(self._hear_unasked, self._note_opening)
         except GatewayError:
             self.death.set()
             self._on_end(self)
         finally:
-            opened()
+            self._opened.set()
+
+    def _hear_unasked(self, message: Message) -> bool:
+        self.hear(message)
+        return False
+
+    def _note_opening(self) -> None:
+        was_open = self._opened.is_set()
+        self._opened.set()
+        if was_open and self.on_gap is not None:
+            self.on_gap()
 
     async def abandon(self) -> None:
         """Let go of the session here; there it lives on, for somebody else."""

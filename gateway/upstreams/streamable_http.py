@@ -155,12 +155,7 @@ class StreamableHttp:
 
     async def _resume_once(self, deliver: Deliver) -> bool:
         """One GET from where we are. True: it brought the answer."""
-        wanted = {
-            **self._headers,
-            hdrs.ACCEPT: names.EVENT_STREAM,
-            names.LAST_EVENT_ID: self.last_event_id or "",
-        }
-        del wanted[hdrs.CONTENT_TYPE]
+        wanted = {**self._wanting_events(), names.LAST_EVENT_ID: self.last_event_id or ""}
         try:
             async with self._sent(hdrs.METH_GET, wanted) as response:
                 if response.status in _NOT_NOW or response.status >= 500:
@@ -180,14 +175,12 @@ class StreamableHttp:
 
     async def listen(self, deliver: Deliver, opened: Callable[[], None]) -> None:
         """Keep the GET stream open. Returns for a server that has none; raises when the session is gone."""
-        wanted = {**self._headers, hdrs.ACCEPT: names.EVENT_STREAM}
-        del wanted[hdrs.CONTENT_TYPE]
         clock = asyncio.get_running_loop().time
         tries, was_open = 0, False
         while True:
             began, broken = clock(), None
             try:
-                async with self._sent(hdrs.METH_GET, wanted) as response:
+                async with self._sent(hdrs.METH_GET, self._wanting_events()) as response:
                     if not self._is_standing(response, was_open=was_open):
                         opened()
                         return
@@ -267,6 +260,11 @@ class StreamableHttp:
         if answered:
             await _drain(response)
         return answered
+
+    def _wanting_events(self) -> dict[str, str]:
+        wanted = {**self._headers, hdrs.ACCEPT: names.EVENT_STREAM}
+        del wanted[hdrs.CONTENT_TYPE]
+        return wanted
 
     def _begin_stream(self) -> None:
         self.last_event_id = None

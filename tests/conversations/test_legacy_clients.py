@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 import pytest
@@ -20,6 +21,9 @@ def tool(name: str, **arguments: Any) -> Json:
     return {"method": "tools/call", "name": name, "arguments": arguments}
 
 
+TAG = "a-tag-of-this-run"
+"""Stands for a word of each run's own: one tool remembers those that it has seen."""
+
 CALLS: list[Json] = [
     {"method": "tools/list"},
     {"method": "prompts/list"},
@@ -36,7 +40,7 @@ CALLS: list[Json] = [
     tool("sample_get"),
     tool("roots"),
     tool("ask_url"),
-    tool("url_required"),
+    tool("url_required", key=TAG),
     tool("progress", steps=3),
     tool("logs", levels=["info", "error"]),
     tool("fail"),
@@ -46,6 +50,32 @@ CALLS: list[Json] = [
     {"method": "logging/setLevel", "level": "warning"},
 ]
 """Every way in which the two eras differ, and some in which they do not."""
+
+STEPS = [[step, 3] for step in (1, 2, 3)]
+
+
+async def report_of(client: str, url: str, run: str, transport: str = "http") -> Json:
+    """What the client saw, without what is a matter of chance."""
+    calls = json.loads(json.dumps(CALLS).replace(TAG, run))
+    report: Json = json.loads(
+        json.dumps(await legacy_client(client, url, calls, transport=transport)).replace(run, TAG)
+    )
+    if client == "ts-1.32":
+        # It forgets who wanted to hear of progress the moment the answer is read, also for what was read before.
+        steps = [[step["progress"], step["total"]] for step in report.pop("progress")]
+        assert steps == STEPS[: len(steps)]
+    return report
+
+
+async def both(
+    client: str, direct: str, through: str, how: tuple[str, str] = ("http", "http")
+) -> tuple[Json, Json]:
+    """What the client saw without the gateway and with it."""
+    one, other = uuid4().hex, uuid4().hex
+    return await asyncio.gather(
+        report_of(client, direct, one, how[0]), report_of(client, through, other, how[1])
+    )
+
 
 HELLO: Json = {
     "jsonrpc": "2.0",
@@ -68,12 +98,9 @@ async def test_a_legacy_client_sees_the_same_through_the_gateway_as_without_it(
     server = legacy_servers.get(kind)
     served = await gateway(server.url)
 
-    direct, through = await asyncio.gather(
-        legacy_client(client, server.url, CALLS), legacy_client(client, served.url, CALLS)
-    )
+    direct, through = await both(client, server.url, served.url)
 
     assert len(direct["asked"]) >= 8
-    assert direct["progress"]
     assert through == direct
 
 
@@ -85,10 +112,7 @@ async def test_an_http_sse_client_of_an_http_sse_server_sees_the_same(
     server = legacy_servers.get(kind, transport="sse")
     served = await gateway(server.url)
 
-    direct, through = await asyncio.gather(
-        legacy_client(client, server.url, CALLS, transport="sse"),
-        legacy_client(client, served.url, CALLS, transport="sse"),
-    )
+    direct, through = await both(client, server.url, served.url, ("sse", "sse"))
 
     assert through == direct
 
@@ -100,9 +124,7 @@ async def test_a_streamable_http_client_is_served_by_an_http_sse_server(
     server = legacy_servers.get("py-1.30", transport="sse")
     served = await gateway(server.url)
 
-    direct, bridged = await asyncio.gather(
-        legacy_client(client, server.url, CALLS, transport="sse"), legacy_client(client, served.url, CALLS)
-    )
+    direct, bridged = await both(client, server.url, served.url, ("sse", "http"))
 
     assert bridged == direct
 
@@ -114,10 +136,7 @@ async def test_a_streamable_http_client_is_served_by_a_stdio_server(
     settings = {"listen": "127.0.0.1:0", "upstreams": {"x": {"command": stdio_command("ts-1.32")}}}
     served = await gateway.start(settings)
 
-    direct, bridged = await asyncio.gather(
-        legacy_client(client, legacy_servers.get("ts-1.32").url, CALLS),
-        legacy_client(client, served.url, CALLS),
-    )
+    direct, bridged = await both(client, legacy_servers.get("ts-1.32").url, served.url)
 
     assert bridged == direct
 
@@ -129,7 +148,9 @@ async def test_the_modern_typescript_client_in_its_default_mode_is_a_legacy_clie
     served = await gateway(legacy_servers.get("ts-1.32").url)
     answers = {"elicitation": [{"content": {"name": "Ada"}}]}
 
-    report = await ts_client({"url": served.url, "mode": "legacy", "answers": answers, "calls": [tool("ask_name")]})
+    report = await ts_client(
+        {"url": served.url, "mode": "legacy", "answers": answers, "calls": [tool("ask_name")]}
+    )
 
     assert (report["era"], report["version"]) == ("legacy", "2025-11-25")
     assert "Ada" in report["results"][0]["result"]["content"][0]["text"]
@@ -157,7 +178,9 @@ async def test_requests_and_responses_are_those_of_the_two_ends(gateway: Gateway
     stream = b": hi\r\n\r\nid: 7\r\nevent: message\r\ndata: {}\r\nretry: 5\r\n\r\nevent: other\ndata:\xe2\x80\xa8\n\n"
 
     async def calls(turn: Turn) -> None:
-        await turn.stream({"X-Own": "a, b", "Mcp-Session-Id": "s-1", "Connection": "x-secret", "X-Secret": "no"})
+        await turn.stream(
+            {"X-Own": "a, b", "Mcp-Session-Id": "s-1", "Connection": "x-secret", "X-Secret": "no"}
+        )
         await turn.chunk(stream[:25])
         await turn.chunk(stream[25:])
         await turn.finish()
@@ -198,7 +221,9 @@ async def test_requests_and_responses_are_those_of_the_two_ends(gateway: Gateway
     assert not {"origin", "proxy-authorization", "connection", "transfer-encoding"} & sent.keys()
 
 
-@pytest.mark.parametrize(("status", "body"), [(404, b"gone"), (400, b""), (409, b"<h1>no</h1>"), (503, b"{}")])
+@pytest.mark.parametrize(
+    ("status", "body"), [(404, b"gone"), (400, b""), (409, b"<h1>no</h1>"), (503, b"{}")]
+)
 async def test_a_refusal_of_the_server_is_its_own(gateway: Gateways, status: int, body: bytes) -> None:
     async def refuse(turn: Turn) -> None:
         await turn.reply(status, body, {"Content-Type": "text/plain", "Retry-After": "3"})
@@ -208,7 +233,7 @@ async def test_a_refusal_of_the_server_is_its_own(gateway: Gateways, status: int
         served = await gateway(server.url)
         for verb in ("POST", "GET", "DELETE"):
             answer = await http.request(
-                verb, served.url, headers={"Mcp-Session-Id": "x"}, data=b"[]" if verb == "POST" else None
+                verb, served.url, headers={"Mcp-Session-Id": "x"}, data=b"{}" if verb == "POST" else None
             )
             assert (answer.status, await answer.read()) == (status, body)
             assert answer.headers["Retry-After"] == "3"
@@ -243,7 +268,9 @@ async def test_a_stream_that_breaks_off_breaks_off_for_the_client_too(gateway: G
         server.on["tools/call"] = breaks
         served = await gateway(server.url)
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-        answer = await http.post(served.url, json=body, headers={**BOTH, "MCP-Protocol-Version": "2025-06-18"})
+        answer = await http.post(
+            served.url, json=body, headers={**BOTH, "MCP-Protocol-Version": "2025-06-18"}
+        )
         with pytest.raises(aiohttp.ClientError):
             await answer.read()
 
@@ -282,7 +309,7 @@ async def test_legacy_clients_may_be_refused(legacy_servers: LegacyServers, gate
         listening = await http.get(served.url, headers={"Accept": "text/event-stream"})
 
     assert (answer.status, told["error"]["code"]) == (400, -32022)
-    assert told["error"]["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+    assert told["error"]["data"].items() >= {"supported": ["2026-07-28"], "requested": "2025-11-25"}.items()
     assert listening.status == 405
 
 
@@ -298,7 +325,9 @@ async def test_a_bridged_session_belongs_to_whoever_opened_it_and_ends_when_told
             served.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session
         )
         own = await http.post(served.url, json=listing, headers={**BOTH, **session})
-        stolen = await http.post(served.url, json=listing, headers={**BOTH, **session, "Authorization": "Bearer b"})
+        stolen = await http.post(
+            served.url, json=listing, headers={**BOTH, **session, "Authorization": "Bearer b"}
+        )
         first = await http.get(served.url, headers={**session, "Accept": "text/event-stream"})
         second = await http.get(served.url, headers={**session, "Accept": "text/event-stream"})
         ended = await http.delete(served.url, headers=session)

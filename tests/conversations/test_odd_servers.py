@@ -341,6 +341,33 @@ async def test_questions_in_a_batch_come_in_one_round_and_are_answered_one_by_on
         assert all(isinstance(turn.message, dict) for turn in server.seen("answer"))
 
 
+# --- words that an old revision does not have --------------------------------------------------------
+
+
+async def test_a_sample_that_an_old_server_cannot_read_is_refused_and_told_why(gateway: Gateways) -> None:
+    """Before 2025-11-25 a sample is one block; the tool hears why it gets none, and nothing is left out."""
+
+    async def sample(turn: Turn) -> None:
+        await turn.stream()
+        await turn.event(ask(1, "sampling/createMessage", {"messages": [], "maxTokens": 9}))
+        answer = await turn.answered(1)
+        if answer is not None:
+            await turn.event(turn.answer(text_result(answer["error"]["message"]) | {"isError": True}))
+            await turn.finish()
+
+    async with Scripted(version="2025-06-18", on={"tools/call": sample}) as server:
+        served = await gateway(server.url)
+        async with Wire(served.url) as wire:
+            asked = await wire.tool("echo")
+            (key,) = asked.asked
+            picture = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+            content = [{"type": "text", "text": "See:"}, picture]
+            told = await wire.retry(asked, {key: {"role": "assistant", "model": "m", "content": content}})
+
+    assert told.result["isError"] is True
+    assert "several blocks that are not all text, which protocol 2025-06-18 cannot express" in told.text
+
+
 # --- error bodies ------------------------------------------------------------------------------------------
 
 REFUSAL: Json = {"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: busy"}}

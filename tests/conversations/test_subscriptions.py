@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -348,3 +349,39 @@ async def test_credentials_that_the_server_does_not_take_are_challenged(
     served = await gateway(server.url, auth={"mode": "passthrough"})
     async with Wire(served.url, authorization="Bearer a") as wire:
         assert (await refused(wire, toolsListChanged=True))[0] == 401
+
+
+# --- one session for all, and many listeners -------------------------------------------------------
+
+
+async def test_under_affinity_the_session_of_the_calls_is_the_one_that_is_heard(
+    server: Telling, gateway: Gateways
+) -> None:
+    """Such servers tell a session what happens in it; and when a call gets another, so do the listeners."""
+    served = await gateway(server.url, sessions={"mode": "affinity"})
+    async with Wire(served.url) as wire, listening(wire, resourceSubscriptions=["a:1"]) as stream:
+        await stream.honoured()
+        assert (await wire.tool("echo")).text == "done"
+        (first,) = {turn.session for turn in (*server.seen(SUBSCRIBE), *server.seen("tools/call"))}
+        assert first is not None
+        await server.say(notice(UPDATED, uri="a:1"), first)
+        assert await stream.heard() == [(UPDATED, "a:1")]
+
+        server.known.discard(first)
+        assert (await wire.tool("echo")).text == "done"
+        assert await stream.heard() == [(UPDATED, "a:1")]
+        assert server.seen(SUBSCRIBE)[-1].session == server.seen("tools/call")[-1].session != first
+
+
+async def test_a_crowd_of_one_caller_costs_one_session(server: Telling, gateway: Gateways) -> None:
+    served = await gateway(server.url)
+    async with Wire(served.url) as wire, AsyncExitStack() as stack:
+        crowd = [
+            await stack.enter_async_context(listening(wire, number, **EVERYTHING)) for number in range(200)
+        ]
+        for stream in crowd:
+            await stream.honoured()
+        await server.tell(UPDATED, uri="a:1")
+        for stream in crowd:
+            assert await stream.heard() == [(UPDATED, "a:1")]
+        assert server.about(SUBSCRIBE) == ["a:1"]

@@ -10,54 +10,59 @@ import json
 import sys
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from typing import Any
 
 from mcp import ClientSession, McpError, types
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamablehttp_client
 
 plan = json.load(sys.stdin)
-report = {"results": [], "asked": [], "progress": [], "logs": []}
+report: dict[str, Any] = {"results": [], "asked": [], "progress": [], "logs": []}
 
 
-def plain(model):
+def plain(model: Any) -> Any:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def fitting(name, schema):
+def fitting(name: str, schema: Any) -> Any:
     if "enum" in schema:
         return schema["enum"][0]
-    return {"string": name.title(), "integer": 42, "number": 4301, "boolean": True, "array": []}[schema["type"]]
+    return {"string": name.title(), "integer": 42, "number": 4301, "boolean": True, "array": []}[
+        schema["type"]
+    ]
 
 
-async def elicited(context, params):
+async def elicited(context: Any, params: Any) -> Any:
     asked = plain(params)
     report["asked"].append({"method": "elicitation/create", "params": asked})
     if asked.get("mode") == "url":
         return types.ElicitResult(action="accept")
     wanted = asked["requestedSchema"]["properties"]
-    return types.ElicitResult(action="accept", content={name: fitting(name, kind) for name, kind in wanted.items()})
+    return types.ElicitResult(
+        action="accept", content={name: fitting(name, kind) for name, kind in wanted.items()}
+    )
 
 
-async def sampled(context, params):
+async def sampled(context: Any, params: Any) -> Any:
     report["asked"].append({"method": "sampling/createMessage", "params": plain(params)})
     content = types.TextContent(type="text", text="Paris")
     return types.CreateMessageResult(role="assistant", content=content, model="m", stopReason="endTurn")
 
 
-async def listed(context):
+async def listed(context: Any) -> Any:
     report["asked"].append({"method": "roots/list"})
     return types.ListRootsResult(roots=[types.Root(uri="file:///one"), types.Root(uri="file:///two")])
 
 
-async def logged(params):
+async def logged(params: Any) -> None:
     report["logs"].append(plain(params))
 
 
-async def progressed(progress, total, message):
+async def progressed(progress: float, total: float | None, message: str | None) -> None:
     report["progress"].append([progress, total, message])
 
 
-async def carry_out(session, call):
+async def carry_out(session: Any, call: Any) -> Any:
     match call["method"]:
         case "tools/call":
             return await session.call_tool(
@@ -80,13 +85,15 @@ async def carry_out(session, call):
     raise ValueError(call["method"])
 
 
-async def main():
+async def main() -> None:
     async with AsyncExitStack() as stack:
         headers = plan.get("headers") or {}
         if plan.get("transport") == "sse":
             read, write = await stack.enter_async_context(sse_client(plan["url"], headers=headers))
         else:
-            read, write, _ = await stack.enter_async_context(streamablehttp_client(plan["url"], headers=headers))
+            read, write, _ = await stack.enter_async_context(
+                streamablehttp_client(plan["url"], headers=headers)
+            )
         session = await stack.enter_async_context(
             ClientSession(
                 read,

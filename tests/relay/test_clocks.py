@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.relay.clocks import Alarm, WorkClock
+from gateway.relay.clocks import Alarm, Deadlines, WorkClock
 
 
 class Handle:
@@ -32,6 +32,9 @@ class Loop:
     def call_later(self, seconds: float, ring: Callable[[], None]) -> Handle:
         self.handles.append(Handle(self.now + seconds, ring))
         return self.handles[-1]
+
+    def call_soon(self, ring: Callable[[], None]) -> None:
+        ring()
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
@@ -165,3 +168,51 @@ def test_an_alarm_may_be_set_by_its_own_ringing(loop: Loop) -> None:
     loop.pass_time(5)
 
     assert loop.rang == [5, 10]
+
+
+# --- many of the same patience ----------------------------------------------------------------------
+
+
+def test_deadlines_ring_each_in_its_time_on_one_timer(loop: Loop) -> None:
+    deadlines = Deadlines(60)
+    for name in ("a", "b", "c"):
+        deadlines.set(name, loop.ring)
+        loop.pass_time(10)
+    assert len(loop.handles) == 1
+    for _ in range(6):
+        loop.pass_time(10)
+    assert loop.rang == [60, 70, 80]
+    assert loop.handles == []
+
+
+def test_a_deadline_that_was_stopped_does_not_ring_and_tells_how_long_it_was_set(loop: Loop) -> None:
+    deadlines = Deadlines(60)
+    deadlines.set("a", loop.ring)
+    loop.pass_time(5)
+    deadlines.set("b", loop.ring)
+    assert deadlines.stop("a") == 5
+    assert deadlines.stop("a") == 0
+    loop.pass_time(55)
+    assert loop.rang == []
+    loop.pass_time(5)
+    assert loop.rang == [65]
+
+
+def test_a_deadline_that_is_set_again_counts_from_then(loop: Loop) -> None:
+    deadlines = Deadlines(60)
+    deadlines.set("a", loop.ring)
+    loop.pass_time(50)
+    deadlines.set("a", loop.ring)
+    loop.pass_time(59)
+    assert loop.rang == []
+    loop.pass_time(1)
+    assert loop.rang == [110]
+
+
+def test_deadlines_go_on_after_a_time_without_any(loop: Loop) -> None:
+    deadlines = Deadlines(60)
+    deadlines.set("a", loop.ring)
+    loop.pass_time(1000)
+    deadlines.set("a", loop.ring)
+    loop.pass_time(60)
+    assert loop.rang == [1000, 1060]

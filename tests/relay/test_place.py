@@ -111,6 +111,7 @@ def test_a_tools_questions_have_the_names_that_were_configured_for_it() -> None:
         roots=Memory().roots,
         metrics=unused,
         ledger=unused,
+        directory=unused,
     )
 
     naming = place.naming("update_work_item")

@@ -101,6 +101,16 @@ async def test_an_owner_is_found_at_the_stage_last_written_down(store: Store) ->
     assert await store.owner("y") is None
 
 
+async def test_a_stage_never_goes_back(store: Store) -> None:
+    """Ours: else a late retry of round 1 would let the answers of round 2 be delivered once more."""
+    await store.record("x", "a", 5, MINUTE)
+    assert await store.record("x", "a", 3, MINUTE)
+    assert await store.owner("x") == Owner("a", 5, 1)
+    assert await store.record("x", "a", 2**31, MINUTE)
+    assert await store.record("x", "a", 10, MINUTE)
+    assert await store.owner("x") == Owner("a", 2**31, 1)
+
+
 async def test_what_another_owns_is_not_written_over(store: Store) -> None:
     await store.record("x", "a", 2, MINUTE)
     assert not await store.record("x", "b", 9, MINUTE)

@@ -46,6 +46,9 @@ class Gateways:
         from gateway.app import Gateway  # noqa: PLC0415
         from gateway.settings.model import Settings  # noqa: PLC0415
 
+        from tests.support import judged  # noqa: PLC0415 - the models take a while to load
+
+        judged.install()
         checked = Settings.model_validate(settings)
         gateway = Gateway(checked)
         self._started.append(gateway)
@@ -53,6 +56,11 @@ class Gateways:
         return Served(gateway, gateway.url(next(iter(checked.upstreams))))
 
     async def stop(self) -> None:
-        """Stop all, newest first."""
+        """Stop all, newest first; fails if one of them ever said what is not valid."""
+        has_served = bool(self._started)
         while self._started:
             await self._started.pop().stop()
+        if has_served:
+            from tests.support import judged  # noqa: PLC0415
+
+            judged.complain()

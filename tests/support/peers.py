@@ -35,6 +35,8 @@ FIXTURE_KINDS = PYTHON_KINDS + TYPESCRIPT_KINDS
 EVERYTHING_KINDS = ("everything-2025.9.25", "everything-2026.8.31")
 ONE_CLIENT_KIND = "everything-2025.3.19"
 """Knows HTTP+SSE and stdio only, serves one client, and ends when that leaves."""
+FASTMCP_KINDS = ("fastmcp-2.14", "fastmcp-3.4")
+"""Both on the Python SDK 1.30."""
 CONFORMANCE_KINDS = ("conformance-py", "conformance-ts")
 """What the official suite wants of a server, on py-1.30 and on ts-1.32."""
 KINDS = FIXTURE_KINDS + EVERYTHING_KINDS + CONFORMANCE_KINDS
@@ -208,6 +210,8 @@ def fixture_command(kind: str) -> list[str]:
     if kind == MODERN_KIND:
         return [sys.executable, str(SERVERS / "py_modern.py")]
     release = kind.partition("-")[2]
+    if kind in FASTMCP_KINDS:
+        return [_present(TOOLS / f"py-{kind}" / "bin" / "python"), str(SERVERS / "fastmcp_legacy.py")]
     if kind in PYTHON_KINDS:
         return [_present(TOOLS / f"py-mcp-{release}" / "bin" / "python"), str(SERVERS / "py_legacy.py")]
     if kind in TYPESCRIPT_KINDS:

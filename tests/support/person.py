@@ -15,6 +15,7 @@ FORMS: tuple[Json, ...] = (
     {"resolution": "Duplicate"},
     {"duplicateOfId": 4301},
     {"name": NAME},
+    {"value": NAME},
 )
 """Each form is known by the properties it asks for."""
 

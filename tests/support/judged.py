@@ -1,0 +1,81 @@
+"""Every message that a gateway of this process sends to a modern client is held against 2026-07-28 as it is sent.
+
+Tests read what they are about; this reads all of it, whoever the client is: SDKs forgive, and many tests
+look only at a status. The verdicts are those of the official models.
+"""
+
+import functools
+import json
+from contextvars import ContextVar
+from typing import Any
+
+from mcp_types import JSONRPCError
+from mcp_types.methods import SERVER_NOTIFICATIONS, parse_server_notification
+
+from tests.support.verdicts import MODERN, Json, checked_message
+
+_METHOD: ContextVar[str | None] = ContextVar("method", default=None)
+"""Of the request that is being answered."""
+_wrong: list[str] = []
+judged = 0
+"""How many messages were held against the models."""
+
+
+@functools.cache
+def install() -> None:
+    """Read along, from now on, in this process."""
+    from gateway.edge import mcp, reply  # noqa: PLC0415 - most tests want no gateway
+
+    serve, body_of, encode_message = mcp.Endpoint._serve, reply.body_of, reply.encode_message  # noqa: SLF001
+
+    async def serve_and_tell(self: Any, request: Any, body: Any, modern: Any, started: float) -> Any:
+        token = _METHOD.set(modern.method)
+        try:
+            return await serve(self, request, body, modern, started)
+        finally:
+            _METHOD.reset(token)
+
+    def read_body(*args: Any) -> bytes:
+        data = body_of(*args)
+        _judge(data)
+        return data
+
+    def read_event(data: bytes) -> bytes:
+        if b'"method"' in data:  # a last word was read already
+            _judge(data)
+        return encode_message(data)
+
+    mcp.Endpoint._serve = serve_and_tell  # type: ignore[method-assign] # noqa: SLF001
+    reply.body_of = read_body  # type: ignore[assignment]
+    reply.encode_message = read_event
+
+
+def complain() -> None:
+    """Fail if anything was sent that is not valid; once."""
+    wrong, _wrong[:] = list(_wrong), []
+    assert not wrong, "sent, and not valid in 2026-07-28:\n" + "\n".join(wrong)
+
+
+def _judge(data: bytes) -> None:
+    global judged  # noqa: PLW0603 - a count for the whole process
+    judged += 1
+    method = _METHOD.get()
+    try:
+        message = json.loads(data)
+        if "method" in message and "id" not in message:
+            _judge_notification(method, message)
+        elif message.get("id") is None:
+            # Nobody could tell whose error it is. JSON-RPC then wants null, which the models do not know.
+            assert message.keys() == {"jsonrpc", "id", "error"}
+            JSONRPCError.model_validate({**message, "id": 0})
+        else:
+            checked_message(method or "", message)
+    except Exception as error:  # noqa: BLE001 - whatever the models object to
+        _wrong.append(f"in answer to {method}: {data[:2000]!r}: {error}")
+
+
+def _judge_notification(method: str | None, message: Json) -> None:
+    assert (message["method"], MODERN) in SERVER_NOTIFICATIONS, "no such notification"
+    is_about_call = message["method"] in {"notifications/progress", "notifications/message"}
+    assert is_about_call == (method != "subscriptions/listen"), "not on this stream"
+    parse_server_notification(message["method"], MODERN, message["params"])
