@@ -57,7 +57,7 @@ from gateway.upstreams.pool import Caller, Pool
 from gateway.upstreams.session import Session, open_session
 from gateway.upstreams.transport import Channel, SessionGone
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Failure, Notification, Result, decode, encode
+from gateway.wire.jsonrpc import Failure, Notification, NotJson, Result, decode, encode
 from gateway.wire.versions import MODERN
 
 LISTING_METHODS: Final = frozenset(
@@ -207,10 +207,7 @@ class Relay:
 
     async def retry(self, request: ClientRequest) -> Listener:
         """A later round: check the ticket, find the exchange, hand it the answers."""
-        token = decode(request.params["requestState"])
-        if not isinstance(token, str):
-            raise InvalidParams(detail="requestState must be a string")
-        claims = self._place.tickets.check(token, request)
+        claims = self._place.tickets.check(_ticket_in(request), request)
         raw_answers = request.params.get("inputResponses")
         answers = parse_responses(raw_answers)
         return await self._ladder.climb(Retry(request, claims, answers, canonical.digest(raw_answers)))
@@ -218,9 +215,8 @@ class Relay:
     def knows(self, request: ClientRequest) -> bool:
         """Does it come with a ticket of ours? A modern upstream gives out its own."""
         try:
-            token = decode(request.params["requestState"])
-            return isinstance(token, str) and bool(self._place.tickets.check(token, request))
-        except StateRejected:
+            return bool(self._place.tickets.check(_ticket_in(request), request))
+        except (InvalidParams, StateRejected):
             return False
 
     # --- sessions ---------------------------------------------------------------------
@@ -374,3 +370,13 @@ _NOBODY: Final = Caller(
 def _pooled(settings: Upstream) -> Sessions:
     # A server that is started for each session has spare processes, which serve every caller as well.
     return settings.sessions.model_copy(update={"warm": 0}) if settings.command else settings.sessions
+
+
+def _ticket_in(request: ClientRequest) -> str:
+    try:
+        token = decode(request.params["requestState"])
+    except NotJson:
+        token = None
+    if not isinstance(token, str):
+        raise InvalidParams(detail="requestState must be a string")
+    return token
