@@ -62,6 +62,7 @@ class Gateway:
         keyring = self._keyring()
         replica = secrets.token_hex(4)
         self._store = open_store(settings.store, now=time.monotonic)
+        self._metrics.watch_store(self._store.is_available)
         self._courier = self._new_courier(keyring, replica) if self._store.is_shared else None
         shared = Shared(
             box=Box(keyring, secrets.token_bytes),
@@ -178,7 +179,9 @@ class Gateway:
         return Address(address.host, runner.addresses[0][1])
 
     def _checks(self) -> dict[str, bool | str]:
-        return {"accepting": self._is_ready, "keys": True}
+        # Without the store this process still serves what it has: told, but no reason to send nobody here.
+        store = "available" if self._store.is_available() else "unavailable"
+        return {"accepting": self._is_ready, "keys": True, "store": store}
 
 
 def _unix_seconds() -> float:

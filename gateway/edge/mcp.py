@@ -278,6 +278,8 @@ class Endpoint:
     ) -> None:
         seconds = time.perf_counter() - started
         self._metrics.round_finished(self._relay.name, method, reply.outcome, seconds)
+        if heard is not None and heard.rung is not Rung.FIRST:
+            self._metrics.round_found(self._relay.name, heard.rung)
         line = Round(
             upstream=self._relay.name,
             method=method,

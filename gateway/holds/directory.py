@@ -38,24 +38,28 @@ class Directory:
         return await self._note(exchange, 2 * round_ + 1)
 
     async def owner(self, exchange: str) -> Owner | None:
-        """Which replica has it, as far as is known."""
-        try:
-            return await self._store.owner(exchange)
-        except StoreUnavailable:
-            return None
+        """Which replica has it, as far as is written down.
 
-    def is_mine(self, owner: Owner) -> bool:
+        Raises:
+            StoreUnavailable: nobody can say.
+        """
+        return await self._store.owner(exchange)
+
+    def is_me(self, replica: str) -> bool:
         """Is it this replica?"""
-        return owner.replica == self._replica
+        return replica == self._replica
 
-    async def take_over(self, exchange: str, seen: Owner) -> bool:
-        """Become the owner, if nobody else has in the meantime."""
-        try:
-            return await self._store.take_over(
-                exchange, seen=seen, replica=self._replica, seconds=self._seconds
-            )
-        except StoreUnavailable:
-            return False
+    async def take_over(self, exchange: str, seen: Owner | None, round_: int) -> bool:
+        """Become the owner, if nobody else has in the meantime.
+
+        Raises:
+            StoreUnavailable: nobody can say.
+        """
+        if seen is None:
+            return await self._store.record(exchange, self._replica, 2 * round_, self._seconds)
+        if self.is_me(seen.replica):
+            return True
+        return await self._store.take_over(exchange, seen=seen, replica=self._replica, seconds=self._seconds)
 
     async def note_done(self, exchange: str) -> bool:
         """It has ended: no ticket of it starts anything any more, here or elsewhere."""

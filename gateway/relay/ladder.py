@@ -28,7 +28,7 @@ from gateway.relay.driver import Driver, new_exchange
 from gateway.relay.errands import OwnerGone
 from gateway.relay.guests import UnknownExchange
 from gateway.relay.letters import CarriedRound
-from gateway.relay.listener import Listener
+from gateway.relay.listener import Listener, Reply
 from gateway.relay.place import Place
 from gateway.relay.replays import ReplayPolicy
 from gateway.relay.request import ClientRequest
@@ -75,10 +75,12 @@ class Ladder:
             StateRejected: the ticket is of an earlier round.
             CallLost: the exchange cannot be brought back.
         """
+        listener = new_listener(retry.request, Rung.LIVE)
         # Two retries of one ticket must not bring it back twice.
-        lock = self._climbing.setdefault(retry.claims.exchange, asyncio.Lock())
-        async with lock:
-            return await self._live(retry) or await self._elsewhere(retry)
+        async with self._climbing.setdefault(retry.claims.exchange, asyncio.Lock()):
+            if await self._live(retry, listener):
+                return listener
+            return await self._elsewhere(retry, listener)
 
     async def join(self, carried: CarriedRound) -> Listener:
         """The same for a client that another replica has: it has checked the ticket, and only *live* is left."""
@@ -91,13 +93,14 @@ class Ladder:
         driver.resume(listener, request, carried.round, answers, carried.digest)
         return listener
 
-    async def _live(self, retry: Retry) -> Listener | None:
+    async def _live(self, retry: Retry, listener: Listener) -> bool:
         driver = self._place.ledger.find(retry.claims.exchange)
         if driver is None or not await self._may_deliver(driver, retry.claims.round):
-            return None
+            return False
         if driver.is_stranded:
             driver.allow_rerun(allowed=await self._replays.allows(retry.request))
-        return _resumed(driver, retry, Rung.LIVE)
+        _resume(driver, retry, listener)
+        return True
 
     async def _may_deliver(self, driver: Driver, round_: int) -> bool:
         """Is it still ours? A replica that was frozen for a while may have been given up by the others."""
@@ -106,39 +109,67 @@ class Ladder:
         driver.disown()
         return False
 
-    async def _elsewhere(self, retry: Retry) -> Listener:
-        claims = retry.claims
-        for _ in range(_MOST_OWNERS):
-            owner = await self._place.directory.owner(claims.exchange)
-            if owner is None:
-                return await self._bring_back(retry, is_taken=False)
-            if self._courier is not None and not self._place.directory.is_mine(owner):
-                try:
-                    return await self._carry(self._courier, owner, retry)
-                except OwnerGone:
-                    pass
-                except StoreUnavailable as error:
-                    raise Overloaded("the store went away in mid-round") from error
-            if owner.stage > 2 * claims.round + 1:
-                raise StateRejected("ticket of an earlier round")
-            if await self._place.directory.take_over(claims.exchange, owner):
-                return await self._bring_back(retry, is_taken=owner.stage == 2 * claims.round + 1)
+    async def _elsewhere(self, retry: Retry, listener: Listener) -> Listener:
+        try:
+            for _ in range(_MOST_OWNERS):
+                owner = await self._place.directory.owner(retry.claims.exchange)
+                carried = await self._carry(owner, retry)
+                if carried is not None:
+                    return carried
+                if await self._take_over(owner, retry, listener):
+                    return listener
+        except StoreUnavailable as error:
+            # Nobody knows who has it. The hold is untouched, and the same ticket is good again in a moment.
+            raise Overloaded("the store is away") from error
         raise Overloaded("its replicas keep dying")
 
-    async def _carry(self, courier: Courier, owner: Owner, retry: Retry) -> Listener:
-        claims = retry.claims
-        listener = await courier.carry(
-            owner.replica, self._place.name, claims.exchange, claims.round, retry.digest, retry.request
-        )
+    async def _carry(self, owner: Owner | None, retry: Retry) -> Listener | None:
+        """Have the round carried out where its exchange is; None: it is nowhere that answers."""
+        directory, claims = self._place.directory, retry.claims
+        # A store that was emptied knows no owner, but the ticket still names the one that it had.
+        replica = claims.owner if owner is None else owner.replica
+        if self._courier is None or directory.is_me(replica):
+            return None
+        try:
+            listener = await self._courier.carry(
+                replica, self._place.name, claims.exchange, claims.round, retry.digest, retry.request
+            )
+        except OwnerGone:
+            return None
         listener.rung, listener.exchange_id, listener.round = Rung.ROUTED, claims.exchange, claims.round
+        listener.entrust(lambda orphan, _: self._inherit(orphan, retry))
         return listener
 
-    async def _bring_back(self, retry: Retry, *, is_taken: bool) -> Listener:
-        """Nobody has it any more. `is_taken`: this round's answers may have reached the server already."""
-        driver = await self._reattach(retry.request, retry.claims, is_taken=is_taken)
-        if driver is not None:
-            return _resumed(driver, retry, Rung.REATTACHED)
-        return await self._replay(retry)
+    def _inherit(self, orphan: Listener, retry: Retry) -> None:
+        """The replica that carried the round out has died in it."""
+        self._place.background.start(self._adopt(orphan, retry), "inherit")
+
+    async def _adopt(self, orphan: Listener, retry: Retry) -> None:
+        try:
+            owner = await self._place.directory.owner(retry.claims.exchange)
+            if not await self._take_over(owner, retry, orphan):
+                raise Overloaded("another replica was quicker")
+        except StoreUnavailable:
+            orphan.finish(Reply.of(Overloaded("the store is away")))
+        except GatewayError as error:
+            orphan.finish(Reply.of(error))
+
+    async def _take_over(self, owner: Owner | None, retry: Retry, listener: Listener) -> bool:
+        """Become the owner, then bring the exchange back. False: another replica was quicker."""
+        directory, claims = self._place.directory, retry.claims
+        if owner is not None and owner.stage > 2 * claims.round + 1:
+            raise StateRejected("ticket of an earlier round")
+        if not await directory.take_over(claims.exchange, owner, claims.round):
+            return False
+        # Were the answers taken before its owner died? Then they may have reached the server already.
+        is_taken = owner is not None and owner.stage == 2 * claims.round + 1
+        driver = await self._reattach(retry.request, claims, is_taken=is_taken)
+        if driver is None:
+            await self._replay(retry, listener)
+            return True
+        listener.rung = Rung.REATTACHED
+        _resume(driver, retry, listener)
+        return True
 
     async def _reattach(self, request: ClientRequest, claims: Claims, *, is_taken: bool) -> Driver | None:
         if not claims.is_whole or claims.session_id is None:
@@ -175,7 +206,7 @@ class Ladder:
             return False
         return True
 
-    async def _replay(self, retry: Retry) -> Listener:
+    async def _replay(self, retry: Retry, listener: Listener) -> None:
         request, claims = retry.request, retry.claims
         if not claims.is_whole:
             raise CallLost("journal_too_large", "the ticket had no room for what was asked and answered")
@@ -193,10 +224,8 @@ class Ladder:
         session = await self._place.pool.lease(request.caller(), new=True)
         exchange = new_exchange(self._place, request, session, again)
         driver = Driver(self._place, claims.exchange, request, session, exchange)
-        listener = new_listener(request, Rung.REPLAYED)
-        listener.round = claims.round
+        listener.rung, listener.round = Rung.REPLAYED, claims.round
         driver.begin_again(listener, (claims.round, retry.digest))
-        return listener
 
 
 def new_listener(request: ClientRequest, rung: Rung) -> Listener:
@@ -204,10 +233,8 @@ def new_listener(request: ClientRequest, rung: Rung) -> Listener:
     return Listener(RoundFilter(request.progress_token, request.log_level), rung=rung)
 
 
-def _resumed(driver: Driver, retry: Retry, rung: Rung) -> Listener:
-    listener = new_listener(retry.request, rung)
+def _resume(driver: Driver, retry: Retry, listener: Listener) -> None:
     driver.resume(listener, retry.request, retry.claims.round, retry.answers, retry.digest)
-    return listener
 
 
 def _past(claims: Claims) -> Past:

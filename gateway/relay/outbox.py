@@ -5,7 +5,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from gateway.errors import GatewayError, UpstreamTimedOut
+from gateway.errors import GatewayError, UpstreamFault, UpstreamTimedOut
+from gateway.telemetry.logs import get_logger
+from gateway.telemetry.names import LogEvent
 from gateway.upstreams.background import Background
 
 _SEND_SECONDS: Final = 10.0
@@ -46,6 +48,9 @@ class Outbox:
                     self._on_failure(UpstreamTimedOut("an answer was not taken in time"))
                 except GatewayError as error:
                     self._on_failure(error)
+                except Exception as error:  # noqa: BLE001 - our bug must not keep the session from being let go
+                    get_logger().error(LogEvent.INTERNAL_ERROR, where="outbox", exc_info=error)
+                    self._on_failure(UpstreamFault("the answer could not be sent"))
         finally:
             self._sender = None
             self._waiting = None

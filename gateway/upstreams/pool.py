@@ -34,6 +34,15 @@ class Caller:
     """Canonical JSON of the client's own name and version."""
     authorization: str | None
     """The credential that goes upstream with every request of the session."""
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Made once: a call looks for its caller's sessions, turns and spares, and each time by this."""
+
+    def __post_init__(self) -> None:
+        key = (self.principal, self.is_authenticated, self.capabilities, self.client_info, self.authorization)
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __repr__(self) -> str:
         return f"Caller({self.principal!r})"  # a credential has no business in a log

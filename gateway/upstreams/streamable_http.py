@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import aiohttp
 from aiohttp import hdrs
-from multidict import istr
+from multidict import CIMultiDict, istr
 from yarl import URL
 
 from gateway.errors import (
@@ -42,6 +42,7 @@ from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
 # Of the kind that the HTTP client would make of them anew for each request.
 _PROTOCOL_VERSION: Final = istr(names.PROTOCOL_VERSION)
 _SESSION_ID: Final = istr(names.SESSION_ID)
+_BOTH: Final = f"{names.JSON}, {names.EVENT_STREAM}"
 _DRAIN_SECONDS: Final = 0.05
 """After the answer: how long to read on for the end of the stream, so that the connection can be used again.
 The caller waits meanwhile, and some servers leave the stream open: a new connection costs less than that."""
@@ -86,11 +87,9 @@ class StreamableHttp:
         self._http = http
         self._url = URL(url)
         self._event_bytes = max_event_bytes
-        self._headers = {
-            **headers,
-            hdrs.CONTENT_TYPE: names.JSON,
-            hdrs.ACCEPT: f"{names.JSON}, {names.EVENT_STREAM}",
-        }
+        self._headers = CIMultiDict(headers)
+        self._headers[hdrs.CONTENT_TYPE] = names.JSON
+        self._headers[hdrs.ACCEPT] = _BOTH
 
     def speak(self, version: str) -> None:
         """Name the revision in every request from now on, as 2025-06-18 and later demand."""
@@ -261,8 +260,9 @@ class StreamableHttp:
             await _drain(response)
         return answered
 
-    def _wanting_events(self) -> dict[str, str]:
-        wanted = {**self._headers, hdrs.ACCEPT: names.EVENT_STREAM}
+    def _wanting_events(self) -> CIMultiDict[str]:
+        wanted = self._headers.copy()
+        wanted[hdrs.ACCEPT] = names.EVENT_STREAM
         del wanted[hdrs.CONTENT_TYPE]
         return wanted
 

@@ -6,6 +6,7 @@ one that has only an id), so is one with only an id or a retry time, and each
 event shows the id that it brought itself.
 """
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +15,11 @@ _BOM: Final = b"\xef\xbb\xbf"
 _LF: Final = 0x0A
 _LONGEST_RETRY: Final = 15
 """Digits. More is no time to wait, and Python refuses to read some thousands of them."""
+
+
+_LINE_ENDS: Final = (b"\n\n", b"\n\r\n")
+_ONE_MESSAGE: Final = re.compile(rb"(?:event: message\r?\n)?data: ([^\r\n]*)\r?\n\r?\n")
+"""An answer as servers send it: all of it in one chunk, and nothing else. There is one with nearly every call."""
 
 
 class SseEvent(Struct, frozen=True):
@@ -40,6 +46,18 @@ class EventTooLarge(ValueError):
 class SseParser:
     """Feed it chunks as they come; it hands out each event with the byte that completes it."""
 
+    __slots__ = (
+        "_after_cr",
+        "_data",
+        "_event",
+        "_head",
+        "_id",
+        "_last_id",
+        "_limit",
+        "_line",
+        "_retry",
+    )
+
     def __init__(self, max_event_bytes: int) -> None:
         self._limit = max_event_bytes
         self._head: bytes | None = b""  # what may yet become a BOM; None once that is settled
@@ -62,6 +80,11 @@ class SseParser:
         Raises:
             EventTooLarge: Do not feed it any more.
         """
+        if chunk.endswith(_LINE_ENDS) and len(chunk) <= self._limit and self._is_between_events:
+            whole = _ONE_MESSAGE.fullmatch(chunk)
+            if whole is not None:
+                self._head = None
+                return [SseEvent(data=whole[1])]
         if self._head is not None:
             chunk = self._without_bom(self._head + chunk)
         if not chunk:
@@ -86,6 +109,16 @@ class SseParser:
         self._line += rest
         self._check(self._line, events)
         return events
+
+    @property
+    def _is_between_events(self) -> bool:
+        return (
+            not self._line
+            and self._data is None
+            and self._id is None
+            and self._retry is None
+            and not (self._event or self._head or self._after_cr)
+        )
 
     def _without_bom(self, start: bytes) -> bytes:
         if len(start) < len(_BOM) and _BOM.startswith(start):

@@ -42,9 +42,10 @@ async def test_the_line_of_a_refused_request_has_the_id_that_the_client_was_told
 
 async def test_the_line_of_a_failed_call_has_it_too(gateway: Gateways) -> None:
     async with Scripted() as server:
-        served = await gateway(server.url, sessions={"warm": 0})
+        nobody = server.url
+    served = await gateway(nobody, sessions={"warm": 0})
     with structlog.testing.capture_logs() as lines:
-        async with Wire(served.url) as wire:  # the server is gone
+        async with Wire(served.url) as wire:
             failed = await wire.tool("echo")
         line = await line_of(lines, event="round", reason="upstream_unreachable")
 

@@ -12,8 +12,9 @@ from mcp import Client
 from tests.support.gateways import Gateways
 from tests.support.peers import MODERN_KIND, LegacyServers, Running, start_legacy, ts_client
 from tests.support.python_client import text_of
+from tests.support.verdicts import MODERN
 from tests.support.waiting import until
-from tests.support.wire import MODERN, Wire, accept
+from tests.support.wire import Wire, accept
 
 Json = dict[str, Any]
 
@@ -60,7 +61,7 @@ async def test_both_modern_clients_use_a_modern_server_through_the_gateway(gatew
         served = await gateway(server.url)
         steps: list[tuple[float, float | None]] = []
 
-        async def progressed(progress: float, total: float | None, _: str | None) -> None:
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
             steps.append((progress, total))
 
         async with Client(served.url) as client:

@@ -1,4 +1,4 @@
-"""A legacy server on fastmcp, written as its users write them: decorators, `ctx.elicit`, `ctx.sample`, `ctx.list_roots`.
+"""A legacy server on fastmcp, written as its users write them: decorators, and a context that asks.
 
     python fastmcp_legacy.py --port 0 [--stateless] [--json-response]
     python fastmcp_legacy.py --transport sse --port 0

@@ -45,7 +45,6 @@ class Gateways:
         """Start a gateway with these settings, whole."""
         from gateway.app import Gateway  # noqa: PLC0415
         from gateway.settings.model import Settings  # noqa: PLC0415
-
         from tests.support import judged  # noqa: PLC0415 - the models take a while to load
 
         judged.install()

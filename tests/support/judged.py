@@ -12,6 +12,7 @@ from typing import Any
 from mcp_types import JSONRPCError
 from mcp_types.methods import SERVER_NOTIFICATIONS, parse_server_notification
 
+from gateway.wire.sse import encode_message
 from tests.support.verdicts import MODERN, Json, checked_message
 
 _METHOD: ContextVar[str | None] = ContextVar("method", default=None)
@@ -26,7 +27,7 @@ def install() -> None:
     """Read along, from now on, in this process."""
     from gateway.edge import mcp, reply  # noqa: PLC0415 - most tests want no gateway
 
-    serve, body_of, encode_message = mcp.Endpoint._serve, reply.body_of, reply.encode_message  # noqa: SLF001
+    serve, body_of = mcp.Endpoint._serve, reply.body_of
 
     async def serve_and_tell(self: Any, request: Any, body: Any, modern: Any, started: float) -> Any:
         token = _METHOD.set(modern.method)
@@ -45,9 +46,9 @@ def install() -> None:
             _judge(data)
         return encode_message(data)
 
-    mcp.Endpoint._serve = serve_and_tell  # type: ignore[method-assign] # noqa: SLF001
+    mcp.Endpoint._serve = serve_and_tell  # type: ignore[method-assign]
     reply.body_of = read_body  # type: ignore[assignment]
-    reply.encode_message = read_event
+    reply.encode_message = read_event  # type: ignore[attr-defined]
 
 
 def complain() -> None:

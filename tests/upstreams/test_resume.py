@@ -19,7 +19,7 @@ Ending = Callable[[Turn], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same pace, faster."""
-    monkeypatch.setattr(streamable_http, "_REPOLL_SECONDS", (0.1, 0.1, 0.1, 0.1))
+    monkeypatch.setattr(streamable_http, "_REPOLL_SECONDS", (0.5, 0.5, 0.5, 0.5))
     monkeypatch.setattr(streamable_http, "_RECONNECT_SECONDS", (0.001, 0.001, 0.001, 0.001))
 
 

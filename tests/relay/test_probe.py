@@ -1,0 +1,80 @@
+"""What a probe finds out of servers that are odd in one way each."""
+
+import pytest
+
+from gateway.errors import UpstreamFault, UpstreamUnauthorized
+from gateway.relay.probe import probe
+from gateway.settings.model import Upstream
+from tests.support.scripted import Scripted, Turn
+
+
+def at(server: Scripted) -> Upstream:
+    return Upstream.model_validate({"url": server.url})
+
+
+async def test_a_list_is_read_to_its_last_page_and_a_session_is_left_closed() -> None:
+    async def pages(turn: Turn) -> None:
+        last = turn.message["params"].get("cursor") == "two"
+        more = {} if last else {"nextCursor": "two"}
+        await turn.result({"tools": [{"name": "b" if last else "a"}, "no tool"], **more})
+
+    async with Scripted() as server:
+        server.on["tools/list"] = pages
+        findings = await probe(at(server))
+        await server.wait("DELETE")
+
+    assert [tool["name"] for tool in findings.tools] == ["a", "b"]
+    assert (findings.has_session_id, findings.has_standing_stream) == (True, True)
+    assert server.known == set()
+
+
+async def test_a_server_without_streams_is_seen_to_have_none() -> None:
+    async def none(turn: Turn) -> None:
+        await turn.reply(405)
+
+    async def pong(turn: Turn) -> None:
+        await turn.result({})
+
+    async with Scripted(sessions=False) as server:
+        server.on |= {"GET": none, "ping": pong, "server/discover": none}
+        findings = await probe(at(server))
+
+    assert (findings.has_session_id, findings.has_standing_stream, findings.answers_json) == (
+        False,
+        False,
+        True,
+    )
+
+
+async def test_events_with_ids_can_be_resumed() -> None:
+    async def pong(turn: Turn) -> None:
+        await turn.stream()
+        await turn.chunk(b"id: 1\ndata: \n\n")
+        await turn.event(turn.answer({"ok": True}))
+        await turn.finish()
+
+    async with Scripted() as server:
+        server.on["ping"] = pong
+        findings = await probe(at(server))
+
+    assert (findings.answers_json, findings.is_resumable) == (False, True)
+
+
+async def test_a_server_that_wants_credentials_says_so() -> None:
+    async def refuse(turn: Turn) -> None:
+        await turn.reply(401, "", {"WWW-Authenticate": "Bearer"})
+
+    async with Scripted(sessions=False) as server:
+        server.on |= {"initialize": refuse, "server/discover": refuse}
+        with pytest.raises(UpstreamUnauthorized):
+            await probe(at(server))
+
+
+async def test_a_web_page_is_no_server() -> None:
+    async def page(turn: Turn) -> None:
+        await turn.reply(200, "<html>", {"Content-Type": "text/html"})
+
+    async with Scripted(sessions=False) as server:
+        server.on |= {"initialize": page, "server/discover": page, "GET": page}
+        with pytest.raises(UpstreamFault):
+            await probe(at(server))

@@ -1,0 +1,79 @@
+"""`holdfast probe` and real servers."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.peers import MODERN_KIND, LegacyServers, stdio_command
+
+ROOT = Path(__file__).parents[1]
+
+
+async def probed(*arguments: str) -> tuple[int | None, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "gateway",
+        "probe",
+        *arguments,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    return process.returncode, out.decode(), err.decode()
+
+
+async def found(*arguments: str) -> dict[str, Any]:
+    code, out, err = await probed("--json", *arguments)
+    assert code == 0, err
+    document: dict[str, Any] = json.loads(out)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "facts"),
+    [
+        ("py-1.30", {}, {"sessions": "session ids", "resumable": False, "standingStream": True}),
+        ("ts-1.32", {"event_store": True}, {"sessions": "session ids", "resumable": True}),
+        ("py-1.30", {"json_response": True}, {"warning": "JSON only"}),
+        ("ts-1.32", {"stateless": True}, {"sessions": "none (stateless)", "standingStream": False}),
+        ("py-1.12", {}, {"versions": ["2025-06-18"]}),
+        ("py-1.30", {"transport": "sse"}, {"transport": "sse", "sessions": "an event stream each"}),
+        (MODERN_KIND, {}, {"era": "modern", "transport": "streamable-http"}),
+    ],
+)
+async def test_a_server_is_described_as_it_is(
+    legacy_servers: LegacyServers, kind: str, options: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    server = legacy_servers.get(kind, **options)
+
+    document = await found(server.url)
+
+    warning = facts.pop("warning", "")
+    assert document.items() >= {"era": "legacy", "transport": "streamable-http", **facts}.items()
+    assert not warning or any(warning in words for words in document["warnings"])
+    tools = {tool["name"]: tool["replay"] for tool in document["tools"]}
+    assert tools["add"] is (kind != MODERN_KIND)
+    assert server.url in document["configuration"]
+
+
+async def test_a_command_is_started_and_ended() -> None:
+    code, out, err = await probed("--", *stdio_command("everything-2026.8.31"))
+
+    assert code == 0, err
+    assert "stdio" in out
+    assert "asks at start roots/list" in out
+    assert "command: [" in out
+
+
+async def test_a_server_that_is_not_there_is_an_error_in_words() -> None:
+    code, out, err = await probed("http://127.0.0.1:9/mcp")
+
+    assert (code, out) == (1, "")
+    assert "cannot be reached" in err
+    assert "Traceback" not in err
