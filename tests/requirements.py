@@ -3,6 +3,12 @@
 Tests cite the entries that they prove: `@pytest.mark.requirement("R10")`.
 `tests/house/test_requirements.py` sees to it that every entry is cited or has
 its gap written down, and that no test cites what does not exist.
+
+Beyond what single tests look at, every message that a gateway in the test process
+sends to a modern client is held against the official 2026-07-28 models as it is
+sent (`tests/support/judged.py`), and the test fails for one that is not valid. Of
+gateways in processes of their own, what the raw client `tests/support/wire.py`
+receives is judged in the same way.
 """
 
 from dataclasses import dataclass

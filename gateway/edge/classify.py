@@ -85,7 +85,6 @@ _BEFORE_THE_HEADER: Final = "2025-03-26"
 _NONE: Final[list[str]] = []
 # A client sends the same of these with every request.
 _takes_both: Final = lru_cache(maxsize=64)(accepts_both)
-_type_of: Final = lru_cache(maxsize=64)(media_type)
 _MOST_KEPT: Final = 256
 _LONGEST_KEPT: Final = 2048
 """Bytes. Together they bound what clients can have us remember of their `_meta`."""
@@ -265,9 +264,10 @@ def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Conta
 def _is_plain_json(headers: Headers) -> bool:
     """Anything else a browser may send across origins without asking first."""
     types = headers.getall("Content-Type", _NONE)
-    if len(types) != 1 or _type_of(types[0]) != names.JSON:
+    if len(types) != 1 or media_type(types[0]) != names.JSON:
         return False
-    return all(value.strip().lower() == "identity" for value in headers.getall("Content-Encoding", _NONE))
+    encodings = headers.getall("Content-Encoding", _NONE)
+    return not encodings or all(value.strip().lower() == "identity" for value in encodings)
 
 
 def _meta(params: Params) -> _Meta | None:

@@ -55,7 +55,7 @@ Answers: TypeAlias = Mapping[str, Params]
 
 _NOBODY_HEARD: Final = (
     "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
-    "so what the client said cannot have reached the call that asked"
+    "so what the client said may never have reached the call that asked"
 )
 
 

@@ -54,8 +54,8 @@ class RootsMemory:
 
     def recall(self, principal: str) -> Mapping[str, Any] | None:
         """The answer, if there is one that is not too old."""
-        until, answer = self._known.get(principal, (0.0, None))
-        return answer if until > self._now() else None
+        known = self._known.get(principal)
+        return known[1] if known is not None and known[0] > self._now() else None
 
     def remember(self, principal: str, answer: Mapping[str, Any]) -> None:
         """Keep the answer for this principal's later sessions."""

@@ -81,10 +81,6 @@ def is_sensitive(name: str) -> bool:
 
 def scrub(text: str) -> str:
     """Text without what looks like a credential or a payload, and of bounded length."""
-    return _known_scrubbed(text) if len(text) <= _LONGEST_KEPT else _scrubbed(text)
-
-
-def _scrubbed(text: str) -> str:
     if len(text) > MAX_TEXT:
         text = f"{text[: MAX_TEXT - 40]}… ({len(text)} characters)"
     if _is_plain(text) and "eyJ" not in text:
@@ -92,11 +88,6 @@ def _scrubbed(text: str) -> str:
     for pattern, replacement in _SCRUBS:
         text = pattern.sub(replacement, text)
     return text
-
-
-# Names of tools come again and again.
-_LONGEST_KEPT: Final = 128
-_known_scrubbed: Final = lru_cache(maxsize=512)(_scrubbed)
 
 
 def describe(error: BaseException) -> dict[str, Plain]:

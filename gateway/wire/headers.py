@@ -7,6 +7,7 @@ UTF-8 inside (2026-07-28, Streamable HTTP, "Value Encoding").
 import base64
 import binascii
 import re
+from functools import lru_cache
 from typing import Final
 
 PROTOCOL_VERSION: Final = "MCP-Protocol-Version"
@@ -30,6 +31,7 @@ class HeaderUndecodable(ValueError):
     """The value has characters that no header may carry, or is wrapped base64 that does not unwrap."""
 
 
+@lru_cache(maxsize=256)  # names of tools, mostly
 def decode_value(text: str) -> str:
     """What the sender meant by a header value.
 
@@ -71,6 +73,7 @@ def accepts_both(accept: str | None) -> bool:
     )
 
 
+@lru_cache(maxsize=128)  # peers send the same few again and again
 def media_type(content_type: str | None) -> str:
     """Type and subtype in lower case, without parameters; empty if there is no header."""
     return (content_type or "").partition(";")[0].strip(_OWS).lower()

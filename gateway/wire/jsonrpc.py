@@ -130,6 +130,8 @@ def parse(data: bytes | bytearray | memoryview) -> Message:
 
 def parse_many(data: bytes | bytearray | memoryview) -> list[Message]:
     """Read one message, or a batch of them as 2025-03-26 allowed. The errors are those of `parse`."""
+    if data[:1] == b"{":  # nearly always
+        return [parse(data)]
     owned = _owned(data)
     if owned.lstrip(b" \t\r\n")[:1] != b"[":
         return [parse(owned)]

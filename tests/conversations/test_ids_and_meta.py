@@ -12,6 +12,7 @@ from tests.support.gateways import Gateways, Served
 from tests.support.peers import LegacyServers
 from tests.support.scripted import Scripted, Turn
 from tests.support.seen import seen_by, unique
+from tests.support.waiting import until
 
 META = "io.modelcontextprotocol/"
 IDS = ["0", "-7", "1267650600228229401496703205376", '""', '"0"', '"\u00fc\\u2028\U0001f9ed"', '"\\u0000"']
@@ -125,12 +126,10 @@ async def test_a_client_that_leaves_the_queue_costs_the_server_nothing(
     await server.wait("tools/call")
     queued = asyncio.ensure_future(post(served, "2", "tools/call", name="two", arguments={}))
 
-    async def both_are_here() -> None:
-        async with asyncio.timeout(5):
-            while served.gateway._front.in_progress < 2:
-                await asyncio.sleep(0)
+    async def both_are_here() -> bool:
+        return served.gateway._front.in_progress == 2
 
-    await both_are_here()
+    await until(both_are_here)
     queued.cancel()
     await asyncio.gather(queued, return_exceptions=True)
     go.set()

@@ -22,7 +22,7 @@ NEWEST = ("py-1.30", "ts-1.32")
 LATE = "The upstream server did not answer in time"
 NOBODY_HEARD = (
     "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
-    "so what the client said cannot have reached the call that asked"
+    "so what the client said may never have reached the call that asked"
 )
 Script = Callable[[Turn], Awaitable[None]]
 

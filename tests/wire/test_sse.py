@@ -120,6 +120,11 @@ def test_every_chunking_gives_the_same_events(stream_and_chunks: tuple[bytes, li
 
 
 @given(streams)
+@example(b'event: message\r\ndata: {"id":1}\r\n\r\n')
+@example(b'event: message\ndata: {"id":1}\n\n')
+@example(b"data: \n\r\n")
+@example(b"data:  a\r\n\n")
+@example(b"data: a\rb\n\n")
 def test_whole_and_byte_by_byte_are_the_same(stream: bytes) -> None:
     assert read([stream]) == oracle(stream)
     assert read(stream[i : i + 1] for i in range(len(stream))) == oracle(stream)
