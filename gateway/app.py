@@ -13,6 +13,7 @@ The way of a request, each arrow one call:
                           ->  eras.exchange               decides                             (pure)
                           ->  upstreams.session           asks, answers, notifications
               ->  edge.reply         JSON or SSE, one last word
+              ->  edge.passthrough  ->  relay.passthrough     legacy clients, modern upstreams: as they are
 """
 
 import asyncio

@@ -23,7 +23,8 @@ and because a refusal should name the request that it refuses.
 Legacy (rung 4) is who shows nothing of the modern era, neither a header nor a
 key in `_meta`, and something of the legacy one: `initialize`, a legacy version
 header, or a session id without any version header. Whoever shows both is a
-modern client that contradicts itself, and is told so by the later rungs.
+modern client that contradicts itself, and is told so by the later rungs. Where
+legacy clients are handed on, they are known before the first rung.
 """
 
 from collections.abc import Container

@@ -235,7 +235,7 @@ class Endpoint:
         """One request of a legacy client; one log line at its end."""
         reply = _CANCELLED
         try:
-            if self._is_draining and legacy.method == _INITIALIZE:
+            if self._is_draining and (legacy.method == _INITIALIZE or request.method == hdrs.METH_GET):
                 raise Overloaded("draining")
             passing = self._relay.passthrough.pass_legacy(knock_of(request, body))
             response = await write_passage(request, passing)

@@ -10,7 +10,7 @@ from gateway.upstreams.era_probe import Era, ask_era
 from gateway.upstreams.forwarding import Forwarder
 
 _PAUSE_SECONDS: Final = 1.0
-"""Between two questions, however many doubt."""
+"""After a question that changed nothing, however many doubt. One that did may be followed by another at once."""
 _PATIENCE_SECONDS: Final = 1.0
 """How long a request waits for the verdict. A server that takes longer is spoken to in the way that was true last."""
 
@@ -33,7 +33,7 @@ class UpstreamEra:
         self._log = log
         self._era: Era | None = configured if configured != "auto" else None
         self._asking: asyncio.Task[None] | None = None
-        self._asked_at: float | None = None
+        self._not_before = 0.0
         self.is_certain = self._forwarder is None
         """Is there no reason to ask?"""
 
@@ -50,9 +50,8 @@ class UpstreamEra:
         """Have a verdict that there is no reason to doubt, if that can be had now."""
         if self.is_certain or self._forwarder is None:
             return
-        loop = asyncio.get_running_loop()
         if self._asking is None:
-            if self._asked_at is not None and loop.time() - self._asked_at < _PAUSE_SECONDS:
+            if asyncio.get_running_loop().time() < self._not_before:
                 return
             self._asking = self._background.start(self._ask(self._forwarder, authorization), "era")
         await asyncio.wait([self._asking], timeout=_PATIENCE_SECONDS)
@@ -62,10 +61,10 @@ class UpstreamEra:
             era, _ = await ask_era(forwarder, version=self._version, authorization=authorization)
         finally:
             self._asking = None
-            self._asked_at = asyncio.get_running_loop().time()
-        if era is None:
+        if era is not None:
+            self.is_certain = True
+        if era is None or era == self._era:
+            self._not_before = asyncio.get_running_loop().time() + _PAUSE_SECONDS
             return
-        self.is_certain = True
-        if era != self._era:
-            self._era = era
-            self._log.info(LogEvent.ERA_FOUND, era=era)
+        self._era = era
+        self._log.info(LogEvent.ERA_FOUND, era=era)

@@ -155,8 +155,11 @@ class LegacySession:
 class LegacySessions:
     """All such sessions of one upstream, from `start` to `close`."""
 
-    def __init__(self, connect: Connect, *, most: int, idle: float, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, connect: Connect, *, most: int, idle: float, patience: float, new_id: Callable[[], str]
+    ) -> None:
         self._connect = connect
+        self._patience = patience
         self._most = most
         self._idle = idle
         self._new_id = new_id
@@ -239,8 +242,9 @@ class LegacySessions:
         stream = session.request(request, knock.body)
         if stream is None:
             raise AssertionError("the first request of a session")
+        stream.has_reader = False  # what the server says before it has introduced itself can wait
         try:
-            answer = await stream.first()
+            answer = await stream.first(self._patience)
         except BaseException:
             self._end(session_id)
             raise

@@ -33,6 +33,7 @@ class LegacyStream:
         self.token = token
         """The progress token of the request that this stream answers."""
         self.has_reader = True
+        """May anything but the answer go out on it?"""
         self._waiting: deque[Message] = deque(maxlen=_MOST_WAITING)
         self._is_ended = False
         self._wake = asyncio.Event()
@@ -47,10 +48,10 @@ class LegacyStream:
         self._is_ended = True
         self._wake.set()
 
-    async def first(self) -> Message | None:
-        """The first message, if it is also the last; None: there is more to come, or a keep-alive is due."""
+    async def first(self, patience: float = _KEEPALIVE_SECONDS) -> Message | None:
+        """The first message, if it is also the last; None: there is more to come, or nothing came in time."""
         try:
-            async with asyncio.timeout(_KEEPALIVE_SECONDS):
+            async with asyncio.timeout(patience):
                 while not self._waiting and not self._is_ended:
                     await self._news()
         except TimeoutError:

@@ -62,7 +62,11 @@ class Passthrough:
         self.forwarder = None if url is None else Forwarder(url, connect_timeout=settings.connect_timeout)
         sessions = settings.sessions
         self._sessions = LegacySessions(
-            dialer.connect, most=sessions.max, idle=sessions.idle, new_id=lambda: secrets.token_hex(16)
+            dialer.connect,
+            most=sessions.max,
+            idle=sessions.idle,
+            patience=settings.call_timeout,
+            new_id=lambda: secrets.token_hex(16),
         )
 
     async def start(self) -> None:

@@ -352,3 +352,6 @@ async def test_a_gateway_that_stops_ends_the_streams_of_legacy_clients(gateway: 
             await served.gateway.drain()
         with pytest.raises(aiohttp.ClientError):
             await listening.read()
+        again = await http.get(served.url, headers=headers)
+
+    assert again.status == 503

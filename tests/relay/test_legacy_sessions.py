@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import Overloaded, UpstreamLost
+from gateway.errors import Overloaded, UpstreamLost, UpstreamTimedOut
 from gateway.relay.legacy_sessions import LegacySessions
 from gateway.relay.passage import Knock, Passage
 from tests.support.channels import FakeChannel, Json, silent
@@ -21,13 +21,21 @@ class Bridge:
 
     def __init__(self, **options: Any) -> None:
         self.channels: list[FakeChannel] = []
+        self.on: dict[str, Any] = {}
         self.sessions = LegacySessions(
             self._connect,
-            **{"most": 4, "idle": 60.0, "new_id": lambda: f"s-{len(self.channels)}", **options},
+            **{
+                "most": 4,
+                "idle": 60.0,
+                "patience": 5.0,
+                "new_id": lambda: f"s-{len(self.channels)}",
+                **options,
+            },
         )
 
     async def _connect(self, _: str | None) -> FakeChannel:
         self.channels.append(FakeChannel())
+        self.channels[-1].on |= self.on
         return self.channels[-1]
 
     async def post(self, body: Any, session: str | None = "s-1", authorization: str | None = None) -> Passage:
@@ -64,6 +72,36 @@ async def test_a_handshake_opens_a_session_and_says_its_name(bridge: Bridge) -> 
     assert dict(opened.headers)["Mcp-Session-Id"] == "s-1"
     assert json.loads(await body_of(opened))["id"] == 0
     assert bridge.channels[0].version == "2025-11-25"
+
+
+async def test_what_a_server_says_before_its_introduction_waits() -> None:
+    bridge = Bridge()
+
+    async def chatty(_: Json, channel: FakeChannel) -> Json:
+        await until(lambda: _listening(channel))
+        channel.say(_notice("notifications/message"), standing=True)
+        return {"protocolVersion": "2025-06-18"}
+
+    bridge.on["initialize"] = chatty
+    try:
+        opened = await bridge.post(HELLO, None)
+        standing = await bridge.visit("GET")
+    finally:
+        await bridge.sessions.close()
+
+    assert json.loads(await body_of(opened))["id"] == 0
+    assert b"notifications/message" in await body_of(standing)
+
+
+async def test_a_server_that_does_not_introduce_itself_is_given_up() -> None:
+    bridge = Bridge(patience=0.01)
+    bridge.on["initialize"] = silent
+    try:
+        with pytest.raises(UpstreamTimedOut):
+            await bridge.post(HELLO, None)
+        await until(lambda: _closed(bridge.channels[0]))
+    finally:
+        await bridge.sessions.close()
 
 
 async def test_ids_go_through_untouched_and_two_requests_of_one_id_do_not_mix(bridge: Bridge) -> None:
