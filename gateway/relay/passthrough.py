@@ -24,6 +24,7 @@ from gateway.sealing.envelope import Envelope, LetterRefused
 from gateway.settings.model import Upstream
 from gateway.upstreams.dialing import Dialer, Transport
 from gateway.upstreams.forwarding import Forwarder, chunks_of, lines_of
+from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, NotJson, NotJsonRpc, parse
 from gateway.wire.sse import EventTooLarge, SseParser
 
@@ -136,7 +137,8 @@ class Passthrough:
             if not _is_modern_refusal(start):
                 era.doubt()
                 await era.settle(knock.authorization)
-                if not era.is_modern:
+                # No modern server gives out session ids, whatever it may have said of itself a moment ago.
+                if not era.is_modern or names.SESSION_ID in response.headers:
                     raise UpstreamChanged("it refuses as a legacy server")
             yield _as_it_is(response, start)
 
