@@ -179,8 +179,8 @@ def _probe(arguments: argparse.Namespace) -> int:
     from gateway.errors import GatewayError  # noqa: PLC0415
     from gateway.relay.probe import probe  # noqa: PLC0415
     from gateway.relay.probe_report import as_json, as_text  # noqa: PLC0415
-    from gateway.settings.model import Upstream  # noqa: PLC0415
     from gateway.settings.units import parse_http_url  # noqa: PLC0415
+    from gateway.settings.upstream import Upstream  # noqa: PLC0415
     from gateway.telemetry.logs import configure  # noqa: PLC0415
 
     given: list[str] = arguments.target

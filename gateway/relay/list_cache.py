@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from gateway.relay.listener import Reply
 from gateway.relay.request import ClientRequest
-from gateway.settings.model import Cache
+from gateway.settings.upstream import Cache
 from gateway.upstreams.background import Background
 from gateway.upstreams.pool import Caller
 from gateway.wire import canonical

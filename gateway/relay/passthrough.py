@@ -21,7 +21,7 @@ from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
 from gateway.relay.passage import Knock, Passage, end_to_end
 from gateway.sealing.envelope import Envelope, LetterRefused
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from gateway.upstreams.dialing import Dialer, Transport
 from gateway.upstreams.forwarding import Forwarder, chunks_of, lines_of
 from gateway.wire import headers as names

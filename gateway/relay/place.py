@@ -13,7 +13,7 @@ from gateway.relay.clocks import Deadlines
 from gateway.relay.tickets import TicketOffice
 from gateway.sealing.box import Box
 from gateway.sealing.envelope import Envelope
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from gateway.stores.protocol import Store
 from gateway.telemetry.metrics import Metrics
 from gateway.upstreams.background import Background

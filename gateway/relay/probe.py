@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway import __version__
 from gateway.errors import GatewayError, UpstreamSpokeNonsense
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.era_probe import ask_era
 from gateway.upstreams.forwarding import Forwarder

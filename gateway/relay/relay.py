@@ -47,7 +47,7 @@ from gateway.relay.subscriptions import Subscriptions
 from gateway.relay.tickets import TicketOffice
 from gateway.relay.tool_index import METHOD as TOOLS_LIST
 from gateway.relay.tool_index import ToolIndex
-from gateway.settings.model import Sessions, Upstream
+from gateway.settings.upstream import Sessions, Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
 from gateway.upstreams.background import Background

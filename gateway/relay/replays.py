@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gateway.errors import GatewayError
 from gateway.relay.listener import Reply
 from gateway.relay.request import ClientRequest
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from gateway.wire.jsonrpc import Raw, decode, encode
 
 _MOST_PAGES: Final = 64

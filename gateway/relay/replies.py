@@ -11,7 +11,7 @@ from gateway.eras.vocabulary import ASKING_METHODS, Abort, Complete, CompleteFai
 from gateway.errors import CapabilityMissing, GatewayError
 from gateway.relay.listener import Reply, RpcError
 from gateway.relay.request import ClientRequest
-from gateway.settings.model import Caching
+from gateway.settings.upstream import Caching
 from gateway.telemetry.names import Outcome
 from gateway.wire.jsonrpc import Failure, Raw
 from gateway.wire.versions import META_SERVER_INFO

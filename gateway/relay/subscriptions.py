@@ -21,7 +21,7 @@ from gateway.relay.place import Ids
 from gateway.relay.request import ClientRequest
 from gateway.relay.standing import Standing
 from gateway.relay.subscription import Subscription
-from gateway.settings.model import Subscriptions as Limits
+from gateway.settings.upstream import Subscriptions as Limits
 from gateway.telemetry.logs import Log
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import Outcome

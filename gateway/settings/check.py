@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from gateway.settings.keys import KeysFileUnusable, decode_key, read_keys_file
-from gateway.settings.model import Keeping, Settings, Upstream
+from gateway.settings.model import Settings
 from gateway.settings.problems import KeyPath, Problem, show
+from gateway.settings.upstream import Keeping, Upstream
 
 
 def check(settings: Settings) -> list[Problem]:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
 
-from gateway.settings.model import Section, Settings
+from gateway.settings.fields import Section
+from gateway.settings.model import Settings
 from gateway.settings.problems import KeyPath, Problem, did_you_mean, show
 from gateway.settings.yaml_text import Value, YamlInvalid, parse
 

@@ -5,7 +5,8 @@ import json
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from gateway.settings.model import REFERENCE_SCHEMA, Settings
+from gateway.settings.fields import REFERENCE_SCHEMA
+from gateway.settings.model import Settings
 
 
 def document() -> str:

@@ -21,7 +21,7 @@ from gateway.errors import (
     UpstreamSpokeNonsense,
     UpstreamUnauthorized,
 )
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
 from gateway.upstreams.guard import Guard

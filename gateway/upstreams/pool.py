@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.errors import GatewayError, Overloaded
-from gateway.settings.model import Sessions
+from gateway.settings.upstream import Sessions
 from gateway.upstreams.background import Background
 from gateway.upstreams.session import Session
 

@@ -66,6 +66,8 @@ def test_the_imports_keep_to_the_stairs() -> None:
 PROVED_BY = {
     "gateway/__main__.py": "tests/test_cli.py",
     "gateway/app.py": "tests/test_serving.py",
+    "gateway/settings/fields.py": "tests/settings/test_model.py",
+    "gateway/settings/upstream.py": "tests/settings/test_model.py",
     "gateway/errors.py": "tests/conversations/test_failures.py",
     "gateway/demo/legacy_tools.py": "tests/demo/test_legacy_server.py",
     "gateway/edge/front.py": "tests/conversations/test_front_door.py",

@@ -12,7 +12,7 @@ from gateway.errors import UpstreamUnreachable
 from gateway.relay.list_cache import ListCache
 from gateway.relay.listener import Reply, RpcError
 from gateway.relay.request import ClientRequest
-from gateway.settings.model import Cache
+from gateway.settings.upstream import Cache
 from gateway.telemetry.names import Outcome
 from gateway.upstreams.background import Background
 from tests.support.asked import BEN, request

@@ -7,7 +7,7 @@ import pytest
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
 from gateway.relay import place as module
 from gateway.relay.place import Ids, Place, RootsMemory, policy_of
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from tests.support.asking import ROOTS, form, roots
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.errors import UpstreamFault, UpstreamUnauthorized
 from gateway.relay.probe import probe
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from tests.support.scripted import Scripted, Turn
 
 

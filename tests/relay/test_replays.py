@@ -9,7 +9,7 @@ from gateway.errors import UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.replays import ReplayPolicy
 from gateway.relay.request import ClientRequest, Principal
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from gateway.telemetry.names import Outcome
 from gateway.wire.jsonrpc import Raw, encode
 

@@ -10,7 +10,7 @@ from gateway.eras.vocabulary import Abort, Complete, CompleteFailure, Ending
 from gateway.errors import CallLost, UpstreamTimedOut
 from gateway.relay.listener import Reply
 from gateway.relay.replies import completed, ending_reply, failed, input_required
-from gateway.settings.model import Caching
+from gateway.settings.upstream import Caching
 from gateway.telemetry.names import Outcome
 from gateway.wire.jsonrpc import Failure, Raw, decode, encode
 from gateway.wire.versions import META_SERVER_INFO

@@ -13,7 +13,7 @@ from gateway.relay.place import Ids
 from gateway.relay.request import ClientRequest, Principal
 from gateway.relay.subscription import Subscription
 from gateway.relay.subscriptions import Subscriptions
-from gateway.settings.model import Subscriptions as Limits
+from gateway.settings.upstream import Subscriptions as Limits
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import Outcome

@@ -6,9 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.settings.check import check
-from gateway.settings.model import Cache, Caching, Settings
+from gateway.settings.model import Settings
 from gateway.settings.problems import Problem
 from gateway.settings.units import Address
+from gateway.settings.upstream import Cache, Caching
 
 
 def test_settings_do_not_change() -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from gateway.eras.discovery import Introduction
-from gateway.settings.model import Sessions
+from gateway.settings.upstream import Sessions
 from gateway.upstreams.background import Background
 from gateway.upstreams.pool import Caller, Pool
 from gateway.upstreams.session import Session

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.errors import UpstreamRefused, UpstreamUnauthorized, UpstreamUnreachable
-from gateway.settings.model import Upstream
+from gateway.settings.upstream import Upstream
 from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.session import Session, open_session
