@@ -14,7 +14,7 @@ import binascii
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gateway.errors import UpstreamChanged
 from gateway.relay.era import UpstreamEra
@@ -24,12 +24,10 @@ from gateway.sealing.envelope import Envelope, LetterRefused
 from gateway.settings.upstream import Upstream
 from gateway.upstreams.dialing import Dialer, Transport
 from gateway.upstreams.forwarding import Forwarder, chunks_of, lines_of
+from gateway.upstreams.http1_connection import Response
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, NotJson, NotJsonRpc, parse
 from gateway.wire.sse import EventTooLarge, SseParser
-
-if TYPE_CHECKING:
-    import aiohttp
 
 ADDRESS: Final = "holdfast"
 """The query parameter that carries an upstream's own address."""
@@ -251,18 +249,18 @@ async def with_own_endpoint(
         yield held
 
 
-def _as_it_is(response: "aiohttp.ClientResponse", start: bytes = b"") -> Passage:
+def _as_it_is(response: Response, start: bytes = b"") -> Passage:
     chunks = _after(start, response) if start else chunks_of(response)
     return Passage(response.status, end_to_end(list(lines_of(response))), chunks, response.reason)
 
 
-async def _after(start: bytes, response: "aiohttp.ClientResponse") -> AsyncIterator[bytes]:
+async def _after(start: bytes, response: Response) -> AsyncIterator[bytes]:
     yield start
     async for chunk in chunks_of(response):
         yield chunk
 
 
-async def _start_of(response: "aiohttp.ClientResponse") -> bytes:
+async def _start_of(response: Response) -> bytes:
     """The whole body of an ordinary refusal, or as much of a longer one as is needed to know."""
     start = bytearray()
     async for chunk in chunks_of(response):

@@ -226,9 +226,9 @@ async def _raw(
     body = encode_request("probe-raw", method, params)
     async with asyncio.timeout(_SECONDS), forwarder.sent("POST", lines, body) as response:
         if names.media_type(response.headers.get("Content-Type")) != names.EVENT_STREAM:
-            return _result(await response.content.read(_MOST_BYTES)), "json"
+            return _result(await response.read(_MOST_BYTES)), "json"
         parser, has_ids = SseParser(_MOST_BYTES), False
-        async for chunk in response.content.iter_any():
+        async for chunk in response.iter_any():
             for event in parser.feed(chunk):
                 has_ids = has_ids or bool(event.id)
                 if event.data and (result := _result(event.data)) is not _NOTHING:

@@ -12,7 +12,7 @@ Nothing is probed: the handshake that has to be made anyway is the question.
 import os
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from gateway.errors import (
     UpstreamFault,
@@ -25,6 +25,7 @@ from gateway.settings.upstream import Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
 from gateway.upstreams.guard import Guard
+from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http_client import new_client
 from gateway.upstreams.http_sse import HttpSse
 from gateway.upstreams.last_words import Allowance
@@ -35,9 +36,6 @@ from gateway.upstreams.spares import Spares
 from gateway.upstreams.stdio import Stdio
 from gateway.upstreams.streamable_http import StreamableHttp
 from gateway.upstreams.transport import Channel, SpeaksHttpSse
-
-if TYPE_CHECKING:
-    import aiohttp
 
 Transport: TypeAlias = Literal["streamable-http", "sse", "stdio"]
 Greet: TypeAlias = Callable[[Channel], Awaitable[Session]]
@@ -55,7 +53,7 @@ class Dialer:
         self._version = version
         self._max_event_bytes = max_event_bytes
         self._log = get_logger().bind(upstream=name)
-        self._http: aiohttp.ClientSession | None = None
+        self._http: Http1 | None = None
         self._guard = Guard()
         self._allowance = Allowance(time.monotonic)
         self._found: Transport | None = None
@@ -143,7 +141,7 @@ class Dialer:
         http, url, headers = self._way(caller)
         return StreamableHttp(http, url, headers=headers, max_event_bytes=self._max_event_bytes)
 
-    def _way(self, caller: Caller) -> "tuple[aiohttp.ClientSession, str, dict[str, str]]":
+    def _way(self, caller: Caller) -> tuple[Http1, str, dict[str, str]]:
         if self._http is None or self._settings.url is None:
             raise AssertionError("not started, or without a URL")
         headers = {} if caller.authorization is None else {"Authorization": caller.authorization}

@@ -8,11 +8,11 @@ credentials or a server's own failure prove nothing.
 import asyncio
 from typing import Any, Final, Literal, TypeAlias
 
-import aiohttp
 from aiohttp import hdrs
 
 from gateway.errors import GatewayError
 from gateway.upstreams.forwarding import Forwarder
+from gateway.upstreams.http1_connection import Response
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import (
     NotJson,
@@ -69,11 +69,11 @@ async def ask_era(
     return ("legacy", {}) if found is None else ("modern", found)
 
 
-async def _discovered(response: aiohttp.ClientResponse) -> dict[str, Any] | None:
+async def _discovered(response: Response) -> dict[str, Any] | None:
     kind = names.media_type(response.headers.get(hdrs.CONTENT_TYPE))
     if kind == names.EVENT_STREAM:
         parser = SseParser(_MOST_BYTES)
-        async for chunk in response.content.iter_any():
+        async for chunk in response.iter_any():
             try:
                 events = parser.feed(chunk)
             except EventTooLarge:
@@ -82,7 +82,7 @@ async def _discovered(response: aiohttp.ClientResponse) -> dict[str, Any] | None
                 if event.data:
                     return _described(event.data)
         return None
-    return _described(await response.content.read(_MOST_BYTES)) if kind == names.JSON else None
+    return _described(await response.read(_MOST_BYTES)) if kind == names.JSON else None
 
 
 def _described(data: bytes) -> dict[str, Any] | None:

@@ -5,20 +5,18 @@ or re-encoded on the way back: the two ends talk as if nobody stood between.
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-import aiohttp
-from aiohttp import hdrs
 from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.errors import UpstreamSpokeNonsense
-from gateway.upstreams.http_client import IDLE_CONNECTION_SECONDS, acknowledge, is_same_origin, sent
+from gateway.upstreams.http1 import Http1
+from gateway.upstreams.http1_connection import Response
+from gateway.upstreams.http_client import IDLE_CONNECTION_SECONDS, is_same_origin, sent
 
 HeaderLines: TypeAlias = Sequence[tuple[str, str]]
 """Names and values in order; a name may come more than once."""
-
-_ADDED_BY_THE_CLIENT: Final = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE)
 
 
 class Forwarder:
@@ -27,16 +25,13 @@ class Forwarder:
     def __init__(self, url: str, *, connect_timeout: float) -> None:
         self._url = URL(url)
         self._connect_timeout = connect_timeout
-        self._http: aiohttp.ClientSession | None = None
+        self._http: Http1 | None = None
 
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
-        self._http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
-            cookie_jar=aiohttp.DummyCookieJar(),  # one client's cookies are nobody else's
-            auto_decompress=False,
-            skip_auto_headers=_ADDED_BY_THE_CLIENT,
+        # No headers of our own: nothing is said that the sender did not say.
+        self._http = Http1(
+            connect_timeout=self._connect_timeout, idle_seconds=IDLE_CONNECTION_SECONDS, headers={}
         )
 
     async def close(self) -> None:
@@ -84,14 +79,14 @@ class Forwarder:
         return URL(f"{self._url}{'&' if self._url.raw_query_string else '?'}{query}", encoded=True)
 
 
-async def chunks_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def chunks_of(response: Response) -> AsyncIterator[bytes]:
     """The body as it arrives."""
-    acknowledge(response)
-    async for chunk in response.content.iter_any():
-        acknowledge(response)
+    response.acknowledge()
+    async for chunk in response.iter_any():
+        response.acknowledge()
         yield chunk
 
 
-def lines_of(response: aiohttp.ClientResponse) -> Iterable[tuple[str, str]]:
+def lines_of(response: Response) -> Iterable[tuple[str, str]]:
     """The response's headers."""
     return response.headers.items()

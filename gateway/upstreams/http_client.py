@@ -1,8 +1,6 @@
 """What every way over HTTP to a legacy server has in common: the client, redirects, faults in our own words."""
 
-import socket
 from collections.abc import Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
@@ -11,6 +9,8 @@ from aiohttp import hdrs
 from yarl import URL
 
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
+from gateway.upstreams.http1 import ConnectFailed, Http1
+from gateway.upstreams.http1_connection import Response
 
 IDLE_CONNECTION_SECONDS: Final = 4.0
 """Servers close idle connections after five; one that is closed while we send costs a call."""
@@ -22,15 +22,10 @@ FAULTS: Final = (aiohttp.ClientError, TimeoutError)
 """What the client raises when a request or its response comes to nothing."""
 
 
-def new_client(*, connect_timeout: float, version: str) -> aiohttp.ClientSession:
+def new_client(*, connect_timeout: float, version: str) -> Http1:
     """The HTTP client of one upstream. To be made while the event loop runs."""
-    return aiohttp.ClientSession(
-        # Held streams occupy connections for minutes. Our own limits decide how many, not the library's.
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout),
-        cookie_jar=aiohttp.DummyCookieJar(),  # one caller's cookies are nobody else's
-        headers={"User-Agent": f"holdfast/{version}"},
-    )
+    own: dict[str, str] = {hdrs.USER_AGENT: f"holdfast/{version}", hdrs.ACCEPT_ENCODING: "identity"}
+    return Http1(connect_timeout=connect_timeout, idle_seconds=IDLE_CONNECTION_SECONDS, headers=own)
 
 
 class requested:  # noqa: N801 - used as what it stands for, a verb
@@ -45,7 +40,7 @@ class requested:  # noqa: N801 - used as what it stands for, a verb
 
     def __init__(
         self,
-        http: aiohttp.ClientSession,
+        http: Http1,
         method: str,
         url: URL,
         *,
@@ -57,14 +52,14 @@ class requested:  # noqa: N801 - used as what it stands for, a verb
         self._url = url
         self._headers = headers
         self._body = body
-        self._response: aiohttp.ClientResponse | None = None
+        self._response: Response | None = None
 
-    async def __aenter__(self) -> aiohttp.ClientResponse:
+    async def __aenter__(self) -> Response:
         method, url = self._method, self._url
         try:
             for _ in range(_MOST_REDIRECTS + 1):
                 self._response = response = await self._http.request(
-                    method, url, data=self._body, headers=self._headers, allow_redirects=False
+                    method, url, headers=self._headers, body=self._body
                 )
                 place = _moved_to(method, response) if 300 <= response.status < 400 else None
                 if place is None:
@@ -85,7 +80,7 @@ class requested:  # noqa: N801 - used as what it stands for, a verb
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._response is not None and not self._response.closed:
+        if self._response is not None:
             self._response.release()
         if self._translates and isinstance(error, FAULTS):
             raise translated(error) from error
@@ -105,31 +100,14 @@ def is_same_origin(one: URL, other: URL) -> bool:
     return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
 
 
-def acknowledge(response: aiohttp.ClientResponse) -> None:
-    """Tell the server now that its bytes have arrived, so that it sends on.
-
-    Python servers leave Nagle's algorithm on: they hold the next packet back until
-    ours is acknowledged, and the kernel takes 40 ms over that unless told to hurry.
-    """
-    if response.content.is_eof():
-        return  # it has sent everything
-    connection = response.connection
-    if connection is None or connection.transport is None or not hasattr(socket, "TCP_QUICKACK"):
-        return
-    sock = connection.transport.get_extra_info("socket")
-    if sock is not None:
-        with suppress(OSError):  # broken meanwhile, which the reader will find out
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-
-
 def translated(error: Exception) -> GatewayError:
     """Whose fault, and could the request have run? Only a failed connect is certain that it did not."""
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        return UpstreamUnreachable(type(error).__name__)
+    if isinstance(error, ConnectFailed):
+        return UpstreamUnreachable(str(error))
     return UpstreamLost(type(error).__name__)
 
 
-def _moved_to(method: str, response: aiohttp.ClientResponse) -> URL | None:
+def _moved_to(method: str, response: Response) -> URL | None:
     location = response.headers.get(hdrs.LOCATION)
     is_redirect = response.status in _SAME_METHOD or (
         method == hdrs.METH_GET and response.status in _SAME_METHOD_IF_GET

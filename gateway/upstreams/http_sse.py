@@ -30,7 +30,9 @@ from gateway.errors import (
 from gateway.telemetry.logs import Log
 from gateway.telemetry.names import LogEvent
 from gateway.upstreams.background import Background
-from gateway.upstreams.http_client import acknowledge, is_same_origin, requested, translated
+from gateway.upstreams.http1 import Http1
+from gateway.upstreams.http1_connection import Response
+from gateway.upstreams.http_client import is_same_origin, requested, translated
 from gateway.upstreams.one_stream import OneStream
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire import headers as names
@@ -65,7 +67,7 @@ class HttpSse:
 
     def __init__(
         self,
-        http: aiohttp.ClientSession,
+        http: Http1,
         url: str,
         *,
         headers: Mapping[str, str],
@@ -159,17 +161,17 @@ class HttpSse:
                 endpoint.set_exception(ending)
             self._stream.end(ending)
 
-    async def _check_stream(self, response: aiohttp.ClientResponse) -> None:
+    async def _check_stream(self, response: Response) -> None:
         if response.status >= 300:
             raise await self._refusal(response)
         kind = names.media_type(response.headers.get(hdrs.CONTENT_TYPE))
         if kind != names.EVENT_STREAM:
             raise UpstreamSpokeNonsense(f"GET: HTTP {response.status} with {kind or 'no content type'}")
 
-    async def _read_events(self, response: aiohttp.ClientResponse, endpoint: "asyncio.Future[URL]") -> None:
+    async def _read_events(self, response: Response, endpoint: "asyncio.Future[URL]") -> None:
         parser = SseParser(self._event_bytes)
-        async for chunk in response.content.iter_any():
-            acknowledge(response)
+        async for chunk in response.iter_any():
+            response.acknowledge()
             for event in parser.feed(chunk):
                 if event.event == "endpoint":
                     if not endpoint.done():
@@ -208,16 +210,16 @@ class HttpSse:
             ) as response:
                 if response.status >= 300:
                     raise await self._refusal(response)
-                acknowledge(response)
-                await response.content.read(_BODY_BYTES)
+                response.acknowledge()
+                await response.read(_BODY_BYTES)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise translated(error) from error
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> GatewayError:
+    async def _refusal(self, response: Response) -> GatewayError:
         status = response.status
         if status in (401, 403):
             return UpstreamUnauthorized(status, response.headers.get(hdrs.WWW_AUTHENTICATE))
-        body = await response.content.read(_BODY_BYTES)
+        body = await response.read(_BODY_BYTES)
         if self._endpoint is not None and (
             status in (404, 410) or (status == 400 and b"session" in body.lower())
         ):

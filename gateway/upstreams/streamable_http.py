@@ -33,7 +33,9 @@ from gateway.errors import (
 )
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
-from gateway.upstreams.http_client import acknowledge, sent
+from gateway.upstreams.http1 import Http1
+from gateway.upstreams.http1_connection import Response
+from gateway.upstreams.http_client import sent
 from gateway.upstreams.transport import Deliver, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
@@ -78,9 +80,7 @@ class StreamableHttp:
 
     has_one_stream = False
 
-    def __init__(
-        self, http: aiohttp.ClientSession, url: str, *, headers: Mapping[str, str], max_event_bytes: int
-    ) -> None:
+    def __init__(self, http: Http1, url: str, *, headers: Mapping[str, str], max_event_bytes: int) -> None:
         self.session_id: str | None = None
         self.last_event_id: str | None = None
         self._retry_seconds = _RECONNECT_SECONDS[1]
@@ -114,7 +114,7 @@ class StreamableHttp:
                 return
             if self.session_id is None:
                 self._take_session_id(response)
-            acknowledge(response)
+            response.acknowledge()
             match names.media_type(response.headers.get(hdrs.CONTENT_TYPE)):
                 case names.EVENT_STREAM:
                     is_answered = await self._read_to_answer(response, deliver)
@@ -214,7 +214,7 @@ class StreamableHttp:
     def _sent(self, verb: str, headers: Mapping[str, str], body: bytes | None = None) -> sent:
         return sent(self._http, verb, self._url, headers=headers, body=body)
 
-    def _is_standing(self, response: aiohttp.ClientResponse, *, was_open: bool) -> bool:
+    def _is_standing(self, response: Response, *, was_open: bool) -> bool:
         """Is this the standing stream? False: this server has none. Raises for what may be mended, or is lost."""
         status = response.status
         if status in _NOT_NOW or status >= 500:
@@ -225,10 +225,10 @@ class StreamableHttp:
             raise SessionGone(f"the standing stream: HTTP {status}, where it was open before")
         return False  # 405 by the specification; 404 where a framework was given no route for it
 
-    async def _read_standing(self, response: aiohttp.ClientResponse, deliver: Deliver) -> None:
+    async def _read_standing(self, response: Response, deliver: Deliver) -> None:
         parser = SseParser(self._event_bytes)
         try:
-            while chunk := await response.content.readany():
+            while chunk := await response.readany():
                 for event in parser.feed(chunk):
                     _deliver_readable(event, deliver)
         except EventTooLarge as error:
@@ -236,13 +236,13 @@ class StreamableHttp:
                 _deliver_readable(event, deliver)
             raise UpstreamSpokeNonsense(str(error)) from error
 
-    async def _read_to_answer(self, response: aiohttp.ClientResponse, deliver: Deliver) -> bool:
+    async def _read_to_answer(self, response: Response, deliver: Deliver) -> bool:
         """Read a call's stream. False: it ended or broke off before the answer."""
         parser = SseParser(self._event_bytes)
         answered = has_begun = False
         try:
-            while not answered and (chunk := await response.content.readany()):
-                acknowledge(response)
+            while not answered and (chunk := await response.readany()):
+                response.acknowledge()
                 events = parser.feed(chunk)
                 if not has_begun and events:
                     has_begun = True
@@ -281,29 +281,24 @@ class StreamableHttp:
                 answered = deliver(message) or answered
         return answered
 
-    async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
-        if (response.content_length or 0) > self._event_bytes:
-            raise UpstreamSpokeNonsense(f"a body of {response.content_length} bytes")
-        content = response.content
-        body = await content.readany()
-        if not content.at_eof():
+    async def _read_body(self, response: Response) -> bytes:
+        body = await response.readany()
+        if not response.is_read:
             parts = bytearray(body)
-            while len(parts) <= self._event_bytes and (part := await content.readany()):
+            while len(parts) <= self._event_bytes and (part := await response.readany()):
                 parts += part
             body = bytes(parts)
         if len(body) > self._event_bytes:
             raise UpstreamSpokeNonsense(f"a body of more than {self._event_bytes} bytes")
         return body
 
-    def _take_session_id(self, response: aiohttp.ClientResponse) -> None:
+    def _take_session_id(self, response: Response) -> None:
         session_id = response.headers.get(names.SESSION_ID)
         if session_id:
             self.session_id = session_id
             self._headers[_SESSION_ID] = session_id
 
-    async def _refused(
-        self, response: aiohttp.ClientResponse, request_id: Id | None, deliver: Deliver
-    ) -> None:
+    async def _refused(self, response: Response, request_id: Id | None, deliver: Deliver) -> None:
         """Say what an HTTP refusal means; a JSON-RPC error for this very request is an ordinary answer."""
         status = response.status
         if status in (401, 403):
@@ -319,12 +314,12 @@ class StreamableHttp:
         deliver(failure)
 
 
-async def _error_body(response: aiohttp.ClientResponse) -> bytes:
+async def _error_body(response: Response) -> bytes:
     """As much of it as may matter. The status says enough if it does not come."""
     body = bytearray()
     with contextlib.suppress(aiohttp.ClientError, TimeoutError):
         async with asyncio.timeout(_ERROR_BODY_SECONDS):
-            async for chunk in response.content.iter_any():
+            async for chunk in response.iter_any():
                 body += chunk
                 if len(body) > _ERROR_BODY_BYTES:
                     break
@@ -350,16 +345,16 @@ def _is_about_session(failure: Failure | None, request_id: Id | None, body: byte
     return failure.code in _SESSION_CODES and "session" in failure.message.lower()
 
 
-async def _drain(response: aiohttp.ClientResponse) -> None:
+async def _drain(response: Response) -> None:
     """Read to the end, for a moment. Servers with an event store may keep a stream open after the answer."""
-    if response.content.at_eof():
+    if response.is_read:
         return
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in response.content.iter_any():
+            async for _ in response.iter_any():
                 pass
     except (aiohttp.ClientError, TimeoutError):
-        response.close()
+        response.release()
 
 
 def _deliver_readable(event: SseEvent, deliver: Deliver) -> None:

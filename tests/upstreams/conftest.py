@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
 
+from gateway.upstreams.http1 import Http1
+from gateway.upstreams.http_client import new_client
 from gateway.upstreams.streamable_http import StreamableHttp
 from tests.support.calling import LIMIT
 from tests.support.scripted import Scripted
@@ -17,12 +18,12 @@ async def server() -> AsyncIterator[Scripted]:
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=2)
-    async with aiohttp.ClientSession(timeout=timeout) as client:
-        yield client
+async def http() -> AsyncIterator[Http1]:
+    client = new_client(connect_timeout=2, version="9")
+    yield client
+    await client.close()
 
 
 @pytest.fixture
-def channel(http: aiohttp.ClientSession, server: Scripted) -> StreamableHttp:
+def channel(http: Http1, server: Scripted) -> StreamableHttp:
     return StreamableHttp(http, server.url, headers={"Authorization": "Bearer t"}, max_event_bytes=LIMIT)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-import aiohttp
 import pytest
 
 from gateway.errors import (
@@ -17,6 +16,7 @@ from gateway.errors import (
 )
 from gateway.telemetry.logs import get_logger
 from gateway.upstreams import http_sse
+from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http_sse import HttpSse
 from gateway.upstreams.transport import SessionGone
 from gateway.wire.jsonrpc import Message, Notification, Request, encode_request
@@ -34,7 +34,7 @@ async def server() -> AsyncIterator[ScriptedSse]:
 
 
 @pytest.fixture
-async def opened(http: aiohttp.ClientSession, server: ScriptedSse) -> AsyncIterator[Open]:
+async def opened(http: Http1, server: ScriptedSse) -> AsyncIterator[Open]:
     channels: list[HttpSse] = []
 
     async def open_one() -> HttpSse:

@@ -1,0 +1,170 @@
+"""HTTP/1.1 towards the servers: connections, and which of them takes the next request. Knows no MCP.
+
+It follows no redirect, keeps no cookie, inflates nothing and sends nothing twice. The library's own client does
+more than a call needs: a request here is one write, and a connection that waits weighs next to nothing.
+"""
+
+import asyncio
+import socket
+import ssl as tls
+from collections.abc import Mapping
+from typing import Final
+
+import aiohappyeyeballs
+import aiohttp
+from yarl import URL
+
+from gateway.upstreams.http1_connection import Connection, Origin, Response
+
+_ATTEMPT_SECONDS: Final = 0.25
+"""After which the next address of a name is tried, beside the first (RFC 8305)."""
+
+
+class ConnectFailed(aiohttp.ClientConnectionError):
+    """There was no connection, so nothing was sent."""
+
+
+class Http1:
+    """Requests to few origins, mostly one, until `close`. How many at once is for others to bound."""
+
+    def __init__(
+        self,
+        *,
+        connect_timeout: float,
+        idle_seconds: float,
+        headers: Mapping[str, str],
+        ssl: tls.SSLContext | None = None,
+    ) -> None:
+        self._connect_timeout = connect_timeout
+        self._idle_seconds = idle_seconds
+        self._headers = headers
+        self._ssl = ssl
+        self._idle: dict[Origin, list[Connection]] = {}
+        self._open: set[Connection] = set()
+        self._all_gone = asyncio.Event()
+        self._all_gone.set()
+        self._reaper: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    async def request(
+        self, method: str, url: URL, *, headers: Mapping[str, str], body: bytes | None = None
+    ) -> Response:
+        """Send it, and return when the head of the response is there.
+
+        Raises:
+            ConnectFailed: nothing was sent.
+            aiohttp.ClientError: it may have been.
+        """
+        request = _encoded(method, url, self._headers, headers, body)
+        connection = self._take_idle((url.scheme, url.raw_authority))
+        if connection is None:
+            connection = await self._connect(url)
+        return await connection.exchange(request, url)
+
+    async def close(self) -> None:
+        """Hang up on everyone."""
+        self._is_closed = True
+        if self._reaper is not None:
+            self._reaper.cancel()
+        for connection in list(self._open):
+            connection.cut()
+        await self._all_gone.wait()
+
+    # --- connections -------------------------------------------------------------------
+
+    def _take_idle(self, origin: Origin) -> Connection | None:
+        stack = self._idle.get(origin)
+        if not stack:
+            return None
+        oldest = asyncio.get_running_loop().time() - self._idle_seconds
+        while stack:
+            connection = stack.pop()
+            if connection.idle_since > oldest and connection.is_usable:
+                return connection
+            connection.cut()  # the server may be about to
+        return None
+
+    async def _connect(self, url: URL) -> Connection:
+        if self._is_closed:
+            raise ConnectFailed("closed")
+        loop = asyncio.get_running_loop()
+        is_secure = url.scheme == "https"
+        if is_secure and self._ssl is None:
+            self._ssl = tls.create_default_context()
+        opened: socket.socket | None = None
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                places = await loop.getaddrinfo(url.host or "", url.port or 0, type=socket.SOCK_STREAM)
+                opened = await aiohappyeyeballs.start_connection(
+                    places, happy_eyeballs_delay=_ATTEMPT_SECONDS, loop=loop
+                )
+                connection = Connection(self, (url.scheme, url.raw_authority), opened)
+                await loop.create_connection(
+                    lambda: connection,
+                    sock=opened,
+                    ssl=self._ssl if is_secure else None,
+                    server_hostname=url.host if is_secure else None,
+                )
+        except BaseException as error:
+            if opened is not None:
+                opened.close()
+            if isinstance(error, OSError | UnicodeError):  # time-outs and failures of TLS are OSErrors too
+                raise ConnectFailed(type(error).__name__) from error
+            raise
+        self._open.add(connection)
+        self._all_gone.clear()
+        return connection
+
+    # --- from a connection ---------------------------------------------------------------
+
+    def keep(self, connection: Connection, origin: Origin) -> None:
+        """It has had its answer and can take the next request."""
+        if self._is_closed:
+            connection.cut()
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._idle.setdefault(origin, []).append(connection)
+        if self._reaper is None:
+            self._reaper = loop.call_later(self._idle_seconds, self._reap)
+
+    def lose(self, connection: Connection, origin: Origin) -> None:
+        """It is gone."""
+        self._open.discard(connection)
+        if not self._open:
+            self._all_gone.set()
+        stack = self._idle.get(origin)
+        if stack and connection in stack:
+            stack.remove(connection)
+
+    def _reap(self) -> None:
+        self._reaper = None
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - self._idle_seconds
+        for origin, stack in list(self._idle.items()):
+            for connection in stack:
+                if connection.idle_since <= oldest:
+                    connection.cut()
+            fresh = [connection for connection in stack if connection.idle_since > oldest]
+            if fresh:
+                self._idle[origin] = fresh
+            else:
+                del self._idle[origin]
+        if self._idle:
+            self._reaper = loop.call_later(self._idle_seconds, self._reap)
+
+
+def _encoded(
+    method: str, url: URL, standing: Mapping[str, str], own: Mapping[str, str], body: bytes | None
+) -> bytes:
+    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+    lines += [f"{name}: {value}" for name, value in standing.items()]
+    lines += [f"{name}: {value}" for name, value in own.items()]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    text = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
+        raise ConnectFailed("a line break in a header")
+    head = f"{text}\r\n\r\n".encode("utf-8", "surrogateescape")
+    return head + body if body else head
