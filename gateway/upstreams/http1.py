@@ -19,6 +19,9 @@ from gateway.upstreams.http1_connection import Connection, Origin, Response
 _ATTEMPT_SECONDS: Final = 0.25
 """After which the next address of a name is tried, beside the first (RFC 8305)."""
 
+_LINGER_SECONDS: Final = 0.05
+"""How long the end of an answer that has been heard may take; a new connection costs less than to wait longer."""
+
 
 class ConnectFailed(aiohttp.ClientConnectionError):
     """There was no connection, so nothing was sent."""
@@ -44,6 +47,9 @@ class Http1:
         self._all_gone = asyncio.Event()
         self._all_gone.set()
         self._reaper: asyncio.TimerHandle | None = None
+        self._lingering: dict[Connection, float] = {}
+        """Those whose answer has been heard, but has not ended yet; and until when it may."""
+        self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def request(
@@ -64,8 +70,9 @@ class Http1:
     async def close(self) -> None:
         """Hang up on everyone."""
         self._is_closed = True
-        if self._reaper is not None:
-            self._reaper.cancel()
+        for timer in (self._reaper, self._sweeper):
+            if timer is not None:
+                timer.cancel()
         for connection in list(self._open):
             connection.cut()
         await self._all_gone.wait()
@@ -122,20 +129,40 @@ class Http1:
         if self._is_closed:
             connection.cut()
             return
+        self._lingering.pop(connection, None)
         loop = asyncio.get_running_loop()
         connection.idle_since = loop.time()
         self._idle.setdefault(origin, []).append(connection)
         if self._reaper is None:
             self._reaper = loop.call_later(self._idle_seconds, self._reap)
 
+    def linger(self, connection: Connection) -> None:
+        """Nobody reads the end of its answer: for a moment it may still come."""
+        loop = asyncio.get_running_loop()
+        self._lingering[connection] = loop.time() + _LINGER_SECONDS
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(_LINGER_SECONDS, self._sweep)
+
     def lose(self, connection: Connection, origin: Origin) -> None:
         """It is gone."""
         self._open.discard(connection)
+        self._lingering.pop(connection, None)
         if not self._open:
             self._all_gone.set()
         stack = self._idle.get(origin)
         if stack and connection in stack:
             stack.remove(connection)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection, until in list(self._lingering.items()):
+            if until > now:  # and so for all that came after it
+                self._sweeper = loop.call_at(until, self._sweep)
+                return
+            del self._lingering[connection]
+            connection.cut()
 
     def _reap(self) -> None:
         self._reaper = None

@@ -32,6 +32,9 @@ class Keeper(Protocol):
     def keep(self, connection: "Connection", origin: Origin) -> None:
         """It has had its answer and can take the next request."""
 
+    def linger(self, connection: "Connection") -> None:
+        """Nobody reads the end of its answer: for a moment it may still come."""
+
     def lose(self, connection: "Connection", origin: Origin) -> None:
         """It is gone."""
 
@@ -110,6 +113,16 @@ class Response:
         if connection is not None:
             connection.cut()
 
+    def let_end(self) -> None:
+        """Nobody reads on, but nothing more than the end is expected: if it comes soon the connection is kept.
+
+        Servers with an event store may keep a stream open after the answer.
+        """
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._chunks.clear()
+            connection.linger()
+
     # --- for the connection ------------------------------------------------------------
 
     async def wait(self) -> None:
@@ -135,6 +148,8 @@ class Response:
 
     def feed(self, chunk: bytes) -> bool:
         """Some of the body. False: that is enough for now."""
+        if self._connection is None:
+            return True  # nobody reads it
         self._chunks.append(chunk)
         self._size += len(chunk)
         self._wake()
@@ -213,6 +228,11 @@ class Connection(asyncio.Protocol):
         if self._is_paused and self._transport is not None:
             self._is_paused = False
             self._transport.resume_reading()
+
+    def linger(self) -> None:
+        """The end of the response is still to come, for nobody."""
+        self.listen_again()
+        self._keeper.linger(self)
 
     def cut(self) -> None:
         """Hang up, at once."""

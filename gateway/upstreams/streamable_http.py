@@ -45,9 +45,6 @@ from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
 _PROTOCOL_VERSION: Final = istr(names.PROTOCOL_VERSION)
 _SESSION_ID: Final = istr(names.SESSION_ID)
 _BOTH: Final = f"{names.JSON}, {names.EVENT_STREAM}"
-_DRAIN_SECONDS: Final = 0.05
-"""After the answer: how long to read on for the end of the stream, so that the connection can be used again.
-The caller waits meanwhile, and some servers leave the stream open: a new connection costs less than that."""
 _CLOSE_SECONDS: Final = 5.0
 _RECONNECT_SECONDS: Final = (0.05, 0.2, 1.0, 3.0)
 """Pauses before the standing stream is opened again. If it still breaks after the last one the session counts
@@ -170,7 +167,7 @@ class StreamableHttp:
         async with self._sent(hdrs.METH_POST, self._headers, body) as response:
             if response.status >= 300:
                 await self._refused(response, None, lambda _: True)
-            await _drain(response)
+            response.let_end()
 
     async def listen(self, deliver: Deliver, opened: Callable[[], None]) -> None:
         """Keep the GET stream open. Returns for a server that has none; raises when the session is gone."""
@@ -257,7 +254,7 @@ class StreamableHttp:
             if self.last_event_id is None:
                 raise
         if answered:
-            await _drain(response)
+            response.let_end()
         return answered
 
     def _wanting_events(self) -> CIMultiDict[str]:
@@ -343,18 +340,6 @@ def _is_about_session(failure: Failure | None, request_id: Id | None, body: byte
     if failure is None or request_id is None or failure.id != request_id:
         return b"session" in body.lower()
     return failure.code in _SESSION_CODES and "session" in failure.message.lower()
-
-
-async def _drain(response: Response) -> None:
-    """Read to the end, for a moment. Servers with an event store may keep a stream open after the answer."""
-    if response.is_read:
-        return
-    try:
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in response.iter_any():
-                pass
-    except (aiohttp.ClientError, TimeoutError):
-        response.release()
 
 
 def _deliver_readable(event: SseEvent, deliver: Deliver) -> None:

@@ -217,3 +217,18 @@ async def test_after_the_end_there_is_no_connection_to_be_had(client: Http1) -> 
         await client.close()
         with pytest.raises(aiohttp.ClientError):
             await client.request("GET", server.url, headers={})
+
+
+async def test_an_answer_that_never_ends_costs_its_connection(client: Http1) -> None:
+    """LEGACY-WIRE: servers with an event store keep the stream open after the result."""
+
+    async def play(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK[:-1])
+
+    async with RawServer(play) as server:
+        for _ in range(2):
+            response = await client.request("GET", server.url, headers={})
+            assert await response.readany() == b"h"
+            response.let_end()
+        await server.deserted()
+        assert server.accepted == 2

@@ -55,6 +55,10 @@ class Shelf:
     def __init__(self) -> None:
         self.kept = 0
         self.lost = 0
+        self.lingering = 0
+
+    def linger(self, _: Connection) -> None:
+        self.lingering += 1
 
     def keep(self, _: Connection, __: Origin) -> None:
         self.kept += 1
@@ -191,3 +195,14 @@ async def test_switching_protocols_is_no_answer() -> None:
         await talk.hear(
             [b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"], ends=True
         )
+
+
+async def test_an_answer_heard_may_end_for_nobody_and_the_connection_is_kept() -> None:
+    """Ours: the caller does not wait for the end of the stream, nor pays for a new connection next time."""
+    talk = Talk()
+    response = await talk.hear([HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"])
+    response.let_end()
+    response.release()
+    assert (talk.shelf.lingering, talk.shelf.kept, talk.wire.is_cut) == (1, 0, False)
+    talk.connection.data_received(b"1\r\nx\r\n0\r\n\r\n")
+    assert (talk.shelf.kept, talk.wire.is_cut) == (1, False)
