@@ -92,8 +92,7 @@ class Http1:
         return None
 
     async def _connect(self, url: URL) -> Connection:
-        if self._is_closed:
-            raise ConnectFailed("closed")
+        self._check_open()
         loop = asyncio.get_running_loop()
         is_secure = url.scheme == "https"
         if is_secure and self._ssl is None:
@@ -120,7 +119,16 @@ class Http1:
             raise
         self._open.add(connection)
         self._all_gone.clear()
+        try:
+            self._check_open()  # still
+        except ConnectFailed:
+            connection.cut()
+            raise
         return connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConnectFailed("closed")
 
     # --- from a connection ---------------------------------------------------------------
 

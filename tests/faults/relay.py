@@ -84,8 +84,9 @@ class FaultRelay:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        await asyncio.to_thread(int)  # a few turns of the loop: who was accepted just now has a task then
         self.end_all(How.RESET)
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -111,7 +112,8 @@ class FaultRelay:
         self._tasks.add(task)
         try:
             from_server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
-        except OSError:
+        except (OSError, asyncio.CancelledError):
+            self._tasks.discard(task)
             _reset(writer)
             return
         connection = _Connection(writer, to_server)

@@ -198,6 +198,9 @@ class Scripted:
         """Close the port and every connection, as a killed process does; sessions are forgotten."""
         if self._server is not None:
             self._server.close()
+            await asyncio.to_thread(
+                int
+            )  # a few turns of the loop: who was accepted just now is in `_open` then
         for writer in list(self._open):
             writer.transport.abort()
         for task in list(self._tasks):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 import pytest
@@ -232,3 +232,21 @@ async def test_an_answer_that_never_ends_costs_its_connection(client: Http1) -> 
             response.let_end()
         await server.deserted()
         assert server.accepted == 2
+
+
+async def test_a_connection_that_opens_too_late_is_closed_at_once(
+    client: Http1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: nothing outlives the client, not even what it had begun."""
+    loop = asyncio.get_running_loop()
+    connect = loop.create_connection
+
+    async def slowly(*arguments: Any, **options: Any) -> Any:
+        await client.close()
+        return await connect(*arguments, **options)
+
+    monkeypatch.setattr(loop, "create_connection", slowly)
+    async with RawServer(_agree) as server:
+        with pytest.raises(ConnectFailed):
+            await client.request("GET", server.url, headers={})
+        await server.deserted()

@@ -26,7 +26,7 @@ FOUR = 4
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamable_http, "_RECONNECT_SECONDS", (0.001, 0.002, 0.003))
+    monkeypatch.setattr(streamable_http, "_RECONNECT_SECONDS", (0.001, 0.002, 0.1))
 
 
 class Standing:
