@@ -19,7 +19,7 @@ from gateway.settings.problems import Problem
 
 ROOT = Path(__file__).parents[1]
 KEY = "5f" * 32
-Serve = Callable[[Settings], int]
+Serve = Callable[[Settings, object], int]
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The application is not started; what it would be started with is kept."""
     seen: list[Settings] = []
 
-    def serve(settings: Settings) -> int:
+    def serve(settings: Settings, _reread: object) -> int:
         seen.append(settings)
         return 0
 
@@ -235,7 +235,7 @@ def test_serve_with_a_wrong_file_does_not_start(
 def test_a_failed_start_is_one_line_and_1(
     failure: Exception, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def serve(_: Settings) -> int:
+    def serve(_: Settings, _reread: object) -> int:
         raise failure
 
     _replace_app(monkeypatch, serve)
@@ -244,12 +244,12 @@ def test_a_failed_start_is_one_line_and_1(
 
 
 def test_the_application_s_exit_code_is_the_command_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    _replace_app(monkeypatch, lambda _: 3)
+    _replace_app(monkeypatch, lambda *_: 3)
     assert main(["serve", "--upstream", "http://h"]) == 3
 
 
 def test_ctrl_c_is_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def serve(_: Settings) -> int:
+    def serve(_: Settings, _reread: object) -> int:
         raise KeyboardInterrupt
 
     _replace_app(monkeypatch, serve)

@@ -1,6 +1,7 @@
 """What every way over HTTP to a legacy server has in common: the client, redirects, faults in our own words."""
 
 import socket
+import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -22,11 +23,15 @@ FAULTS: Final = (aiohttp.ClientError, TimeoutError)
 """What the client raises when a request or its response comes to nothing."""
 
 
-def new_client(*, connect_timeout: float, version: str) -> aiohttp.ClientSession:
+def new_client(
+    *, connect_timeout: float, version: str, tls: ssl.SSLContext | None = None
+) -> aiohttp.ClientSession:
     """The HTTP client of one upstream. To be made while the event loop runs."""
     return aiohttp.ClientSession(
         # Held streams occupy connections for minutes. Our own limits decide how many, not the library's.
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS),
+        connector=aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS, ssl=True if tls is None else tls
+        ),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout),
         cookie_jar=aiohttp.DummyCookieJar(),  # one caller's cookies are nobody else's
         headers={"User-Agent": f"holdfast/{version}"},
@@ -124,9 +129,34 @@ def acknowledge(response: aiohttp.ClientResponse) -> None:
 
 def translated(error: Exception) -> GatewayError:
     """Whose fault, and could the request have run? Only a failed connect is certain that it did not."""
+    trouble = _tls_trouble(error)
+    if trouble is not None:
+        return UpstreamUnreachable(f"TLS: {trouble}")
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         return UpstreamUnreachable(type(error).__name__)
     return UpstreamLost(type(error).__name__)
+
+
+def _tls_trouble(error: Exception) -> str | None:
+    """What went wrong with the handshake, for the log. None: something else did.
+
+    Under TLS 1.3 a server refuses our certificate only after the handshake, as
+    an alert in place of the response: it has not read the request either.
+    """
+    cause: BaseException | None = error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        cause = error.certificate_error
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+    elif not isinstance(error, ssl.SSLError):
+        cause = error.__cause__ or error.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the server's certificate was refused: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError) and (cause.reason or "").find("ALERT") >= 0:
+        return f"the server refused ours: {cause.reason.replace('_', ' ').lower()}"
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(cause, ssl.SSLError):
+        return (cause.reason or "no handshake").replace("_", " ").lower()
+    return None
 
 
 def _moved_to(method: str, response: aiohttp.ClientResponse) -> URL | None:
