@@ -92,6 +92,12 @@ async def guarding(upstream: str, guard: Guard) -> AsyncIterator[Guard]:
     app = web.Application()
     app.router.add_get(f"/.well-known/oauth-protected-resource/{path}", metadata)
     app.router.add_route("*", "/{tail:.*}", pass_on)
-    async with http, TestServer(app) as server:
+    server = TestServer(app)
+    # Streams that somebody still listens on do not hold up the end.
+    await server.start_server(shutdown_timeout=0.1)
+    async with http:
         guard.url = str(server.make_url(f"/{path}"))
-        yield guard
+        try:
+            yield guard
+        finally:
+            await server.close()
