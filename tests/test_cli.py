@@ -1,5 +1,7 @@
 """The command: what it prints, and how it ends."""
 
+import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -271,3 +273,33 @@ def test_demo_runs_the_walk_through(
     monkeypatch.setitem(sys.modules, "gateway.demo.walkthrough", walkthrough)
     assert main(["demo", *arguments]) == 4
     assert calls == [{"serve": serve}]
+
+
+def test_hash_key_makes_a_key_and_its_hash(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue: keys hashed in configuration, with a helper."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert main(["hash-key"]) == 0
+    key, digest = (line.split()[1] for line in capsys.readouterr().out.splitlines())
+    assert len(key) >= 43
+    assert hashlib.sha256(key.encode()).hexdigest() == digest
+
+
+def test_hash_key_hashes_a_key_and_does_not_show_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: read from standard input: an argument would be in everybody's list of processes."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a-key-of-somebody-else-0123456789\n"))
+    assert main(["hash-key"]) == 0
+    digest = hashlib.sha256(b"a-key-of-somebody-else-0123456789").hexdigest()
+    assert capsys.readouterr().out == f"hash  {digest}\n"
+
+
+def test_hash_key_refuses_what_can_be_guessed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: the hash is a fast one, so the key must be a long one."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("hunter2\n"))
+    assert main(["hash-key"]) == 1
+    assert "hunter2" not in "".join(capsys.readouterr())
