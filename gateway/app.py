@@ -4,7 +4,7 @@ The way of a request, each arrow one call:
 
     edge.front    which upstream does the path name
     edge.mcp  ->  edge.classify      whose request is it, may it go on        (pure)
-              ->  edge.principals    who is calling
+              ->  edge.doors         who is calling
               ->  relay.relay        discover | fetch | call | retry | listen
                     ->  relay.tickets  ->  sealing.box    is this ticket ours, theirs, in time
                     ->  holds.ledger                      which exchange does it name

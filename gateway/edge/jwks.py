@@ -48,6 +48,8 @@ class Jwks:
         self._lock = asyncio.Lock()
         self._not_before = float("-inf")
         self._last: bytes | None = None
+        self._is_fresh = False
+        """Did the last fetch bring keys?"""
         self._log = get_logger()
         self.keys: Sequence[Key] = ()
         self.generation = 0
@@ -57,7 +59,7 @@ class Jwks:
         """Fetch now, and again each time the keys are old, for as long as it runs."""
         while True:
             await self.refresh()
-            await asyncio.sleep(self._ttl if self.keys else min(self._ttl, PAUSE_SECONDS))
+            await asyncio.sleep(self._ttl if self._is_fresh else min(self._ttl, PAUSE_SECONDS))
 
     async def refresh(self) -> None:
         """Fetch, unless that was just done. One at a time, for all who want it."""
@@ -66,10 +68,12 @@ class Jwks:
                 return
             self._not_before = self._now() + PAUSE_SECONDS
             try:
+                self._is_fresh = False
                 data = await self._read()
                 if data != self._last:
                     self.keys, self._last = parse(data), data
                     self.generation += 1
+                self._is_fresh = True
             except (OSError, KeysUnusable, aiohttp.ClientError, TimeoutError) as error:
                 detail = str(error) if isinstance(error, KeysUnusable) else type(error).__name__
                 self._log.warning(LogEvent.JWKS_FAILED, detail=detail, stale=bool(self.keys))

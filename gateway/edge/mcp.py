@@ -257,8 +257,9 @@ class Endpoint:
             reply = _handed_on(response.status)
             return response  # noqa: TRY300 - it reads from top to bottom
         except GatewayError as error:
-            reply = Reply.of(error)
-            return refusal(error, legacy.id)
+            told = self._refusals.error(error, request.headers.get(hdrs.HOST))
+            reply = Reply.of(told)
+            return refusal(told, legacy.id)
         except ConnectionError:
             return web.Response(status=499)
         except Exception as error:  # noqa: BLE001 - as above

@@ -14,7 +14,7 @@ callers refresh theirs and the upstream is to see the present one. JSON stays th
 bytes that it was.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -152,7 +152,7 @@ class CarriedRound:
     exchange: str
     round: int
     digest: str
-    _asked: _Asked
+    _asked: _Asked = field(repr=False)
 
     def request(self, principal: Principal) -> ClientRequest:
         """What the client sent, as if it had sent it here; the ticket excepted, which has done its work."""

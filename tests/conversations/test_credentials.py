@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -244,3 +245,28 @@ async def test_a_token_goes_on_where_that_is_configured(
         who = json.loads((await wire.tool("whoami")).text)
 
     assert who["authorization"] == token
+
+
+async def test_a_legacy_client_is_told_the_same(
+    legacy_servers: LegacyServers, gateway: Gateways, issuer: Issuer
+) -> None:
+    """Ours: also where its messages are carried to a server of another transport."""
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
+    headers = {"Accept": "application/json, text/event-stream", "Authorization": issuer.bearer()}
+    found: list[tuple[int, str | None]] = []
+    async with guarding(legacy_servers.get("py-1.30", transport="sse").url, Guard(Admitted())) as guard:
+        for auth in ({"mode": "passthrough"}, {"mode": "jwt", "jwt": jwt(issuer)}):
+            served = await gateway(guard.url, transport="sse", auth=auth)
+            async with (
+                aiohttp.ClientSession() as http,
+                http.post(served.url, json=hello, headers=headers) as response,
+            ):
+                found.append((response.status, response.headers.get("WWW-Authenticate")))
+        own = f"{served.url.removesuffix('/mcp')}/.well-known/oauth-protected-resource/mcp"
+
+    (status, challenge), refused = found
+    assert status == 401
+    assert challenge is not None
+    assert guard.metadata_url not in challenge
+    assert own.partition("/.well")[1] in challenge
+    assert refused == (502, None)
