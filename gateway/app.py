@@ -4,7 +4,7 @@ The way of a request, each arrow one call:
 
     edge.front    which upstream does the path name
     edge.mcp  ->  edge.classify      whose request is it, may it go on        (pure)
-              ->  edge.principals    who is calling
+              ->  edge.doors         who is calling
               ->  relay.relay        discover | fetch | call | retry | listen
                     ->  relay.tickets  ->  sealing.box    is this ticket ours, theirs, in time
                     ->  holds.ledger                      which exchange does it name
@@ -20,22 +20,29 @@ import asyncio
 import gc
 import secrets
 import signal
+import ssl
 import time
+from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
 
 from gateway import __version__
 from gateway.edge.admin import admin_app
-from gateway.edge.front import Front
+from gateway.edge.challenges import Addresses
+from gateway.edge.doorway import Doorway, doorway
+from gateway.edge.front import Front, Handle
 from gateway.edge.mcp import Endpoint
-from gateway.edge.principals import Doorkeeper
+from gateway.edge.metadata import Metadata
 from gateway.relay.courier import Bounds, Courier
 from gateway.relay.place import Shared
 from gateway.relay.relay import Relay
+from gateway.reload import Renewal, Reread
 from gateway.sealing.box import Box
 from gateway.sealing.envelope import Envelope
 from gateway.sealing.keyring import Keyring
+from gateway.settings.certificates import renew as renew_certificate
+from gateway.settings.certificates import server_context
 from gateway.settings.load import sealing_secrets
 from gateway.settings.model import Settings
 from gateway.settings.units import Address
@@ -43,6 +50,8 @@ from gateway.stores.opening import open_store
 from gateway.telemetry.logs import configure, get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent
+from gateway.upstreams.background import Background
+from gateway.wire.headers import WELL_KNOWN
 
 _BACKLOG: Final = 4096
 _CUT_SECONDS: Final = 2.0
@@ -52,7 +61,7 @@ _CUT_SECONDS: Final = 2.0
 class Gateway:
     """A gateway and its listeners, from `start` to `stop`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, reread: Reread | None = None) -> None:
         self._settings = settings
         self._log = get_logger()
         self._runners: list[web.BaseRunner] = []
@@ -61,6 +70,8 @@ class Gateway:
         self.admin_address: Address | None = None
         self._metrics = Metrics(version=__version__, upstreams=settings.upstreams)
         keyring = self._keyring()
+        self._tls = server_context(settings.tls) if settings.tls.is_on else None
+        self._renewal = Renewal(settings, keyring, reread, self._renew_certificate)
         replica = secrets.token_hex(4)
         self._store = open_store(settings.store, now=time.monotonic)
         self._metrics.watch_store(self._store.is_available)
@@ -79,11 +90,11 @@ class Gateway:
         )
         self._relays = {name: Relay(name, upstream, shared) for name, upstream in settings.upstreams.items()}
 
+        self._background = Background()
+        # Pinned: who somebody is must not change while the ring is turned.
+        self._doorways_by_name = self._doorways(keyring.first.principal)
         self._endpoints = self._public_endpoints()
-        self._front = Front(
-            {path: endpoint.handle for path, endpoint in self._endpoints.items()},
-            max_body_bytes=settings.limits.body,
-        )
+        self._front = Front(self._paths(), max_body_bytes=settings.limits.body)
 
     # --- life --------------------------------------------------------------------------
 
@@ -94,9 +105,18 @@ class Gateway:
             await self._courier.start()
         for relay in self._relays.values():
             await relay.start()
-        self._address = await self._listen(self._front.runner(), self._settings.listen)
+        for way in self._doorways_by_name.values():
+            if way.jwks is not None:
+                self._background.start(way.jwks.keep_fresh(), "jwks")
+        self._background.start(self._renewal.watch(), "watch-keys")
+        self._address = await self._listen(self._front.runner(), self._settings.listen, self._tls)
         if self._settings.admin is not None:
-            admin = admin_app(metrics=self._metrics, checks=self._checks, version=__version__)
+            admin = admin_app(
+                metrics=self._metrics,
+                checks=self._checks,
+                version=__version__,
+                token=self._settings.admin_token,
+            )
             self.admin_address = await self._listen(
                 web.AppRunner(admin, access_log=None), self._settings.admin
             )
@@ -128,6 +148,7 @@ class Gateway:
             await runner.cleanup()
         for relay in self._relays.values():
             await relay.stop()
+        await self._background.close()
         if self._courier is not None:
             await self._courier.close()
         await self._store.close()
@@ -137,7 +158,16 @@ class Gateway:
         """Where modern clients reach this upstream."""
         if self._address is None:
             raise AssertionError("not started")
-        return f"http://{self._address}{self._settings.path_of(upstream)}"
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://{self._address}{self._settings.path_of(upstream)}"
+
+    def renew(self) -> None:
+        """Read keys and certificates again."""
+        self._renewal.renew()
+
+    def _renew_certificate(self) -> None:
+        if self._tls is not None:
+            renew_certificate(self._tls, self._settings.tls)
 
     def _new_courier(self, keyring: Keyring, replica: str) -> Courier:
         bounds = Bounds(heartbeat=self._settings.replica_heartbeat)
@@ -157,14 +187,35 @@ class Gateway:
         )
         return Keyring.ephemeral(secrets.token_bytes)
 
+    def _doorways(self, naming: Callable[[bytes], str]) -> dict[str, Doorway]:
+        scheme = "https" if self._settings.tls.is_on else "http"
+        return {
+            name: doorway(
+                upstream.auth,
+                Addresses(self._settings.path_of(name), self._settings.public_url, scheme),
+                name=naming,
+                now=_unix_seconds,
+            )
+            for name, upstream in self._settings.upstreams.items()
+        }
+
+    def _paths(self) -> dict[str, Handle]:
+        """Everything that the public listener serves; an endpoint's own path is its own, whatever else wants it."""
+        paths: dict[str, Handle] = {}
+        for name, relay in self._relays.items():
+            metadata = Metadata(self._doorways_by_name[name], relay.passthrough.resource_metadata)
+            if metadata.is_served:
+                for path in self._doorways_by_name[name].addresses.metadata_paths():
+                    paths.setdefault(path, metadata.handle)
+                if len(self._relays) == 1:
+                    paths.setdefault(WELL_KNOWN, metadata.handle)
+        return {**paths, **{path: endpoint.handle for path, endpoint in self._endpoints.items()}}
+
     def _public_endpoints(self) -> dict[str, Endpoint]:
-        secret = secrets.token_bytes(
-            32
-        )  # keeps principals apart in this process; tickets have keys of their own
         return {
             self._settings.path_of(name): Endpoint(
                 relay,
-                doorkeeper=Doorkeeper(self._settings.upstreams[name].auth.mode, secret),
+                doorway=self._doorways_by_name[name],
                 limits=self._settings.limits,
                 listen_host=self._settings.listen.host,
                 metrics=self._metrics,
@@ -173,10 +224,12 @@ class Gateway:
             for name, relay in self._relays.items()
         }
 
-    async def _listen(self, runner: web.BaseRunner, address: Address) -> Address:
+    async def _listen(
+        self, runner: web.BaseRunner, address: Address, tls: ssl.SSLContext | None = None
+    ) -> Address:
         await runner.setup()
         self._runners.append(runner)
-        await web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG).start()
+        await web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG, ssl_context=tls).start()
         return Address(address.host, runner.addresses[0][1])
 
     def _checks(self) -> dict[str, bool | str]:
@@ -192,22 +245,26 @@ def _unix_seconds() -> float:
 # --- the process -------------------------------------------------------------------------
 
 
-def serve(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT; a second signal cuts the rest short. Returns the exit code."""
+def serve(settings: Settings, reread: Reread | None = None) -> int:
+    """Run until SIGTERM or SIGINT; a second signal cuts the rest short. Returns the exit code.
+
+    On SIGHUP `reread` gives the configuration as it is by then.
+    """
     configure(settings.log.level, settings.log.format)
     try:
         import uvloop  # noqa: PLC0415 - optional, and slow to import for commands that do not serve
     except ImportError:
-        return asyncio.run(_serve(settings))
-    return uvloop.run(_serve(settings))
+        return asyncio.run(_serve(settings, reread))
+    return uvloop.run(_serve(settings, reread))
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: Settings, reread: Reread | None) -> int:
     signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.put_nowait, number)
-    gateway = Gateway(settings)
+    gateway = Gateway(settings, reread)
+    loop.add_signal_handler(signal.SIGHUP, gateway.renew)
     try:
         await gateway.start()
     except BaseException:

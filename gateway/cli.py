@@ -23,6 +23,8 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _T = TypeVar("_T")
 _FAILED: Final = 1
 _INTERRUPTED: Final = 130
+_LEAST_KEY: Final = 22
+"""Characters of an API key: 128 random bits in base64."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,6 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("config", metavar="FILE", type=Path)
     add("schema", _schema, "Print the JSON Schema of the configuration.")
     add("keygen", _keygen, "Print a new random key for sealing.keys.")
+    add(
+        "hash-key",
+        _hash_key,
+        "Read an API key from standard input, or make one, and print its hash for auth.api_keys.",
+    )
     demo = add("demo", _demo, "Walk through one exchange with a small legacy server of our own, on loopback.")
     demo.add_argument("--serve", action="store_true", help="leave it running and print its URL")
     probe = add(
@@ -113,7 +120,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from gateway.app import serve  # noqa: PLC0415 - after the check: a wrong file is told without the HTTP stack
 
     try:
-        return serve(settings)
+        return serve(settings, lambda: _settings(arguments))
     except ConfigInvalid as invalid:
         return _report(arguments.config, invalid, sys.stderr)
     except OSError as error:
@@ -164,6 +171,22 @@ def _keygen(_: argparse.Namespace) -> int:
     import secrets  # noqa: PLC0415
 
     print(secrets.token_urlsafe(32))
+    return 0
+
+
+def _hash_key(_: argparse.Namespace) -> int:
+    import hashlib  # noqa: PLC0415
+    import secrets  # noqa: PLC0415
+
+    given = "" if sys.stdin.isatty() else sys.stdin.readline().strip()
+    if given and len(given) < _LEAST_KEY:
+        # The hash is not a slow one: only a key that nobody can guess is safe behind it.
+        print(f"holdfast: the key is too short: use {_LEAST_KEY} random characters or more", file=sys.stderr)
+        return _FAILED
+    key = given or secrets.token_urlsafe(32)
+    if not given:
+        print(f"key   {key}")
+    print(f"hash  {hashlib.sha256(key.encode()).hexdigest()}")
     return 0
 
 

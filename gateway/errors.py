@@ -10,6 +10,8 @@
         CapabilityMissing        the call needs what the client cannot do      400  -32021
         UnsupportedVersion       a protocol revision that we do not speak      400  -32022
         MethodNotFound           no such method in this revision               404  -32601
+        Unauthorized             no credential, or a bad one                   401
+        Forbidden                known, but not for this                       403
         OriginRefused            a foreign Origin or Host                      403
         MethodNotAllowed         not POST                                      405
         NotAcceptable            Accept lacks JSON or SSE                      406
@@ -149,6 +151,31 @@ class MethodNotFound(ClientFault):
     http_status = 404
     reason = "method_not_found"
     public = "Method not found"
+
+
+class Unauthorized(ClientFault):
+    """No credential, or one that does not verify. Which of the two and why is in the log, and in the challenge."""
+
+    http_status = 401
+    reason = "unauthorized"
+    public = "Authentication required"
+
+    def __init__(self, log_text: str = "", *, challenge: str | None = None) -> None:
+        super().__init__(log_text)
+        self.challenge = challenge
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """How to come back with a credential."""
+        return {"WWW-Authenticate": self.challenge} if self.challenge else {}
+
+
+class Forbidden(Unauthorized):
+    """The caller is known, or cannot be known from where it calls; this is not for it."""
+
+    http_status = 403
+    reason = "forbidden"
+    public = "Not allowed"
 
 
 class OriginRefused(ClientFault):

@@ -323,4 +323,49 @@ REQUIREMENTS: Final = (
         "Task notifications go only to those who listen for that task, and carry all of it.",
         gap=_NO_TASKS,
     ),
+    # --- authorization, as far as it is a resource server's or a proxy's --------------------------------------
+    Requirement(
+        "R47",
+        f"{_SPEC}/basic/authorization#token-handling",
+        "MUST",
+        "Where tokens are verified here, only those that are valid and issued for this endpoint as their audience "
+        "are accepted; all others are answered with 401.",
+    ),
+    Requirement(
+        "R48",
+        f"{_SPEC}/basic/authorization/authorization-server-discovery#authorization-server-location",
+        "MUST",
+        "Protected-resource metadata (RFC 9728) is served, with at least one authorization server in it.",
+    ),
+    Requirement(
+        "R49",
+        f"{_SPEC}/basic/authorization/authorization-server-discovery"
+        "#protected-resource-metadata-discovery-requirements",
+        "MUST",
+        "A 401 names the metadata in `WWW-Authenticate` (`resource_metadata`), and the well-known URIs serve it.",
+    ),
+    Requirement(
+        "R50",
+        f"{_SPEC}/basic/authorization/security-considerations#access-token-privilege-restriction",
+        "MUST",
+        "A token that was issued for this endpoint is not passed through to the upstream.",
+    ),
+    Requirement(
+        "R51",
+        f"{_SPEC}/basic/authorization#runtime-insufficient-scope-errors",
+        "SHOULD",
+        "A token without the scopes is answered with 403 and `insufficient_scope`, `scope` and `resource_metadata`.",
+    ),
+    Requirement(
+        "R52",
+        f"{_SPEC}/basic/authorization#token-requirements",
+        "MUST",
+        "A token counts in the Authorization header of each request and nowhere else, never in the query.",
+    ),
+    Requirement(
+        "R53",
+        f"{_SPEC}/basic/authorization#error-handling",
+        "MUST",
+        "Malformed credentials, such as two Authorization headers, are answered with 400.",
+    ),
 )

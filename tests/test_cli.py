@@ -1,5 +1,7 @@
 """The command: what it prints, and how it ends."""
 
+import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from gateway.settings.problems import Problem
 
 ROOT = Path(__file__).parents[1]
 KEY = "5f" * 32
-Serve = Callable[[Settings], int]
+Serve = Callable[[Settings, object], int]
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +35,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The application is not started; what it would be started with is kept."""
     seen: list[Settings] = []
 
-    def serve(settings: Settings) -> int:
+    def serve(settings: Settings, _reread: object) -> int:
         seen.append(settings)
         return 0
 
@@ -235,7 +237,7 @@ def test_serve_with_a_wrong_file_does_not_start(
 def test_a_failed_start_is_one_line_and_1(
     failure: Exception, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def serve(_: Settings) -> int:
+    def serve(_: Settings, _reread: object) -> int:
         raise failure
 
     _replace_app(monkeypatch, serve)
@@ -244,12 +246,12 @@ def test_a_failed_start_is_one_line_and_1(
 
 
 def test_the_application_s_exit_code_is_the_command_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    _replace_app(monkeypatch, lambda _: 3)
+    _replace_app(monkeypatch, lambda *_: 3)
     assert main(["serve", "--upstream", "http://h"]) == 3
 
 
 def test_ctrl_c_is_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def serve(_: Settings) -> int:
+    def serve(_: Settings, _reread: object) -> int:
         raise KeyboardInterrupt
 
     _replace_app(monkeypatch, serve)
@@ -271,3 +273,33 @@ def test_demo_runs_the_walk_through(
     monkeypatch.setitem(sys.modules, "gateway.demo.walkthrough", walkthrough)
     assert main(["demo", *arguments]) == 4
     assert calls == [{"serve": serve}]
+
+
+def test_hash_key_makes_a_key_and_its_hash(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue: keys hashed in configuration, with a helper."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert main(["hash-key"]) == 0
+    key, digest = (line.split()[1] for line in capsys.readouterr().out.splitlines())
+    assert len(key) >= 43
+    assert hashlib.sha256(key.encode()).hexdigest() == digest
+
+
+def test_hash_key_hashes_a_key_and_does_not_show_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: read from standard input: an argument would be in everybody's list of processes."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a-key-of-somebody-else-0123456789\n"))
+    assert main(["hash-key"]) == 0
+    digest = hashlib.sha256(b"a-key-of-somebody-else-0123456789").hexdigest()
+    assert capsys.readouterr().out == f"hash  {digest}\n"
+
+
+def test_hash_key_refuses_what_can_be_guessed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: the hash is a fast one, so the key must be a long one."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("hunter2\n"))
+    assert main(["hash-key"]) == 1
+    assert "hunter2" not in "".join(capsys.readouterr())

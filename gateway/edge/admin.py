@@ -5,11 +5,14 @@ the numbers are not offered to clients. Start its runner with `access_log=None`:
 a line per probe would bury the lines that matter.
 """
 
+import hashlib
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from aiohttp import web
+from pydantic import SecretStr
 
 from gateway.telemetry.metrics import Metrics
 
@@ -17,11 +20,17 @@ Checks: TypeAlias = Mapping[str, bool | str]
 """Named facts. `False` means "send no traffic here"; a string is told along and decides nothing, since an
 upstream that is down must not take the gateway out of rotation: it could no longer explain itself."""
 
+_PROBES: Final = frozenset({"/livez", "/readyz"})
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
 
 
-def admin_app(*, metrics: Metrics, checks: Callable[[], Checks], version: str) -> web.Application:
-    """The routes of the admin listener. `checks` is asked at each probe and scrape, and must not wait."""
+def admin_app(
+    *, metrics: Metrics, checks: Callable[[], Checks], version: str, token: SecretStr | None = None
+) -> web.Application:
+    """The routes of the admin listener. `checks` is asked at each probe and scrape, and must not wait.
+
+    With a token, everything but the two probes asks for it: a kubelet has none to show.
+    """
 
     def is_ready() -> bool:
         return _passed(checks())
@@ -47,8 +56,24 @@ def admin_app(*, metrics: Metrics, checks: Callable[[], Checks], version: str) -
     routes: dict[str, _Handler] = {"/livez": livez, "/readyz": readyz, "/metrics": scrape, "/version": build}
     app = web.Application()
     for path, handler in routes.items():
-        app.router.add_get(path, handler)
+        is_open = token is None or path in _PROBES
+        app.router.add_get(path, handler if is_open else _behind(token, handler))
     return app
+
+
+def _behind(token: SecretStr | None, handler: _Handler) -> _Handler:
+    wanted = hashlib.sha256(b"Bearer " + (token or SecretStr("")).get_secret_value().encode()).digest()
+
+    async def guarded(request: web.Request) -> web.Response:
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        # Both are hashed first, so that not even the length of the token can be measured.
+        if not hmac.compare_digest(hashlib.sha256(given).digest(), wanted):
+            return web.Response(
+                status=401, headers={"WWW-Authenticate": "Bearer", "Cache-Control": "no-store"}
+            )
+        return await handler(request)
+
+    return guarded
 
 
 def _passed(checks: Checks) -> bool:

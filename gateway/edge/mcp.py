@@ -1,7 +1,7 @@
 """The endpoint of one upstream: read, classify, admit, relay, reply. It reads from top to bottom."""
 
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import lru_cache, partial
 from typing import Final
 
@@ -9,9 +9,11 @@ from aiohttp import hdrs, web
 
 from gateway.edge.body import read_body
 from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify, is_legacy_visit
+from gateway.edge.doorway import Doorway
 from gateway.edge.origins import origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
-from gateway.edge.principals import Doorkeeper
+from gateway.edge.principals import ownership
+from gateway.edge.refusals import Refusals
 from gateway.edge.reply import json_response, write_round
 from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
@@ -24,9 +26,10 @@ from gateway.errors import (
     UpstreamChanged,
 )
 from gateway.relay.listener import Ear, Listener, Reply
+from gateway.relay.passage import HeaderLines, Knock, Passage
 from gateway.relay.passthrough import address_in
 from gateway.relay.relay import FETCHED_METHODS, Relay
-from gateway.relay.request import ClientRequest
+from gateway.relay.request import ClientRequest, Principal
 from gateway.settings.model import Limits
 from gateway.telemetry.logs import Round, get_logger, round_finished
 from gateway.telemetry.metrics import Metrics
@@ -63,7 +66,7 @@ class Endpoint:
         self,
         relay: Relay,
         *,
-        doorkeeper: Doorkeeper,
+        doorway: Doorway,
         limits: Limits,
         listen_host: str,
         metrics: Metrics,
@@ -71,7 +74,9 @@ class Endpoint:
     ) -> None:
         self._relay = relay
         self._passes_legacy = passes_legacy
-        self._doorkeeper = doorkeeper
+        self._door = doorway.door
+        self._binds = doorway.auth.authenticates
+        self._refusals = Refusals(doorway, relay.passthrough.is_own_metadata)
         self._limits = limits
         # The same few pairs of Host and Origin come again and again.
         self._is_allowed = lru_cache(maxsize=256)(
@@ -102,9 +107,13 @@ class Endpoint:
             verdict = Refusal(error, None)
         match verdict:
             case Modern():
+                try:
+                    caller = self._door.admit(request) or await self._door.admit_later(request)
+                except GatewayError as error:
+                    return self._refuse(Refusal(error, verdict.id), started)
                 if not self._relay.era.is_certain:
-                    await self._relay.era.settle(request.headers.get(hdrs.AUTHORIZATION))
-                return await self._serve(request, body, verdict, started)
+                    await self._relay.era.settle(self._shown(request))
+                return await self._serve(request, body, verdict, caller, started)
             case Legacy() if self._passes_legacy:
                 return await self._pass_on(request, body, verdict, started)
             case Accepted():
@@ -126,7 +135,7 @@ class Endpoint:
         return classify(request.headers, body, served_methods=served, passes_legacy=self._passes_legacy)
 
     async def _serve(
-        self, request: web.BaseRequest, body: bytes, modern: Modern, started: float
+        self, request: web.BaseRequest, body: bytes, modern: Modern, caller: Principal, started: float
     ) -> web.StreamResponse:
         """One round, whatever happens in it; one log line at its end."""
         client_request = ClientRequest(
@@ -134,7 +143,7 @@ class Endpoint:
             method=modern.method,
             params=modern.params,
             target=modern.name or "",
-            principal=self._doorkeeper.admit(request.headers.get(hdrs.AUTHORIZATION)),
+            principal=caller,
             capabilities=modern.capabilities,
             client_info=modern.client_info,
             log_level=modern.log_level,
@@ -147,7 +156,7 @@ class Endpoint:
                 raise Overloaded("draining")
             return await (self._hand_on(turn) if self._is_theirs(client_request) else self._bridge(turn))
         except GatewayError as error:
-            turn.reply = Reply.of(error)
+            turn.reply = self._refusals.reply(Reply.of(error), request.headers.get(hdrs.HOST))
             return json_response(turn.reply, modern.id)
         except ConnectionError:
             return web.Response(status=499)  # the client left while we wrote; nobody reads this
@@ -170,7 +179,11 @@ class Endpoint:
                 turn.heard = self._relay.listen(asked)
             if turn.heard is not None:
                 response, turn.reply = await write_round(
-                    turn.request, turn.heard, asked.id, self._limits.keepalive
+                    turn.request,
+                    turn.heard,
+                    asked.id,
+                    self._limits.keepalive,
+                    turn.readdressed(self._refusals),
                 )
             else:
                 discovers = asked.method == DISCOVER
@@ -215,13 +228,14 @@ class Endpoint:
             if not isinstance(data, dict) or data.get("upstreamCode") not in _MODERN_REFUSALS:
                 return False
             era.doubt()
-            await era.settle(turn.request.headers.get(hdrs.AUTHORIZATION))
+            await era.settle(self._shown(turn.request))
         return era.is_modern
 
     async def _hand_on(self, turn: "_Turn") -> web.StreamResponse:
-        passing = self._relay.passthrough.pass_modern(knock_of(turn.request, turn.body), self._relay.era)
+        knock = self._knock(turn.request, turn.body, turn.asked.principal)
+        passing = self._relay.passthrough.pass_modern(knock, self._relay.era)
         try:
-            response = await write_passage(turn.request, passing)
+            response = await write_passage(turn.request, passing, self._headers_for(turn.request))
         except UpstreamChanged:
             if turn.heard is not None:
                 raise
@@ -237,13 +251,15 @@ class Endpoint:
         try:
             if self._is_draining and (legacy.method == _INITIALIZE or request.method == hdrs.METH_GET):
                 raise Overloaded("draining")
-            passing = self._relay.passthrough.pass_legacy(knock_of(request, body))
-            response = await write_passage(request, passing)
+            caller = self._door.admit(request) or await self._door.admit_later(request)
+            passing = self._relay.passthrough.pass_legacy(self._knock(request, body, caller))
+            response = await write_passage(request, passing, self._headers_for(request))
             reply = _handed_on(response.status)
             return response  # noqa: TRY300 - it reads from top to bottom
         except GatewayError as error:
-            reply = Reply.of(error)
-            return refusal(error, legacy.id)
+            told = self._refusals.error(error, request.headers.get(hdrs.HOST))
+            reply = Reply.of(told)
+            return refusal(told, legacy.id)
         except ConnectionError:
             return web.Response(status=499)
         except Exception as error:  # noqa: BLE001 - as above
@@ -251,6 +267,18 @@ class Endpoint:
             return json_response(reply, legacy.id)
         finally:
             self._note(legacy.method or request.method, None, reply, started, era=LEGACY)
+
+    def _knock(self, request: web.BaseRequest, body: bytes, caller: Principal) -> Knock:
+        owner = ownership(caller) if self._binds and caller.is_authenticated else None
+        return knock_of(request, body, owner=owner, withheld=self._door.withheld)
+
+    def _headers_for(self, request: web.BaseRequest) -> Callable[[Passage], HeaderLines]:
+        host = request.headers.get(hdrs.HOST)
+        return lambda passage: self._refusals.passing(passage.status, passage.headers, host)
+
+    def _shown(self, request: web.BaseRequest) -> str | None:
+        """The credential of this request that its upstream may see."""
+        return None if "authorization" in self._door.withheld else request.headers.get(hdrs.AUTHORIZATION)
 
     def _check_door(self, request: web.BaseRequest) -> None:
         if not self._is_allowed(request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)):
@@ -310,6 +338,10 @@ class _Turn:
         self.asked = asked
         self.heard: Ear | None = None
         self.reply = _CANCELLED  # unless something better is said
+
+    def readdressed(self, refusals: Refusals) -> Callable[[Reply], Reply]:
+        """What becomes of an upstream's refusal of the caller's credentials."""
+        return lambda reply: refusals.reply(reply, self.request.headers.get(hdrs.HOST))
 
 
 def _handed_on(status: int) -> Reply:

@@ -7,40 +7,49 @@ own. Who asked, and for which name, is told in `X-Forwarded-*`.
 """
 
 import contextlib
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from operator import attrgetter
 from typing import Final
 
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from gateway.errors import ClientFault, GatewayError, Overloaded, UpstreamFault, UpstreamTimedOut
-from gateway.relay.passage import Knock, Passage, end_to_end
+from gateway.relay.passage import HeaderLines, Knock, Passage, end_to_end
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Id, encode_error
 
 _OURS: Final = frozenset({"host", "origin", "content-length", "expect", "x-forwarded-for"})
+_NONE: Final[frozenset[str]] = frozenset()
+_AUTHORIZATION: Final = hdrs.AUTHORIZATION.lower()
 _NO_BODY: Final = frozenset({204, 304})
 
 
-def knock_of(request: web.BaseRequest, body: bytes) -> Knock:
-    """The client's request, ready to be handed on."""
+def knock_of(
+    request: web.BaseRequest, body: bytes, *, owner: str | None = None, withheld: frozenset[str] = _NONE
+) -> Knock:
+    """The client's request, ready to be handed on; without the headers that are withheld from the upstream."""
     headers = request.headers
     return Knock(
         verb=request.method,
         path=request.raw_path.partition("?")[0],
         query=request.raw_path.partition("?")[2],
-        headers=[*end_to_end(list(headers.items()), without=_OURS), *_forwarded(request)],
+        headers=[*end_to_end(list(headers.items()), without=_OURS | withheld), *_forwarded(request)],
         body=body,
         session_id=headers.get(names.SESSION_ID),
-        authorization=headers.get(hdrs.AUTHORIZATION),
+        authorization=None if _AUTHORIZATION in withheld else headers.get(hdrs.AUTHORIZATION),
+        owner=owner,
         shows_version=names.PROTOCOL_VERSION in headers,
     )
 
 
 async def write_passage(
-    request: web.BaseRequest, passing: AbstractAsyncContextManager[Passage]
+    request: web.BaseRequest,
+    passing: AbstractAsyncContextManager[Passage],
+    headers_of: Callable[[Passage], HeaderLines] = attrgetter("headers"),
 ) -> web.StreamResponse:
-    """Write the upstream's response as it comes.
+    """Write the upstream's response as it comes, under the headers that are to be written for it.
 
     Raises:
         GatewayError: there is none; nothing was written.
@@ -49,7 +58,7 @@ async def write_passage(
     try:
         async with passing as passage:
             response = web.StreamResponse(
-                status=passage.status, reason=passage.reason, headers=CIMultiDict(passage.headers)
+                status=passage.status, reason=passage.reason, headers=CIMultiDict(headers_of(passage))
             )
             await response.prepare(request)
             if passage.status not in _NO_BODY:

@@ -3,6 +3,7 @@
 It knows no exchange; it takes what a listener gives until the last word.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -40,11 +41,20 @@ def json_response(reply: Reply, request_id: Id | None) -> web.Response:
 
 
 async def write_round(
-    request: web.BaseRequest, listener: Ear, request_id: Id, keepalive: float
+    request: web.BaseRequest,
+    listener: Ear,
+    request_id: Id,
+    keepalive: float,
+    readdressed: Callable[[Reply], Reply] | None = None,
 ) -> tuple[web.StreamResponse, Reply]:
-    """Answer a round as its listener hears it; returns what was answered, for the log."""
+    """Answer a round as its listener hears it; returns what was answered, for the log.
+
+    `readdressed` has the last say on a refusal that still has its own status.
+    """
     heard = await listener.next(keepalive)
     if isinstance(heard, Reply):
+        if readdressed is not None and heard.status in (401, 403):
+            heard = readdressed(heard)
         return json_response(heard, request_id), heard
     stream = web.StreamResponse(headers=_STREAM_HEADERS)
     await stream.prepare(request)

@@ -37,22 +37,14 @@ from gateway.eras.reruns import MOST_RUNS, Past, is_error, is_worth_another_run
 from gateway.eras.vocabulary import (
     Abort,
     Ask,
-    CancelCall,
-    ClientEvent,
-    ClockEvent,
     Command,
     Complete,
     CompleteFailure,
     Ending,
     Event,
     Hold,
-    Kind,
     Reject,
     Release,
-    SendCall,
-    StartOver,
-    StartSettling,
-    UpstreamEvent,
 )
 from gateway.wire.jsonrpc import Failure, Params, Raw
 
@@ -168,7 +160,7 @@ class Exchange:
             case _:
                 return self._hear_upstream(event)
 
-    def _hear_client(self, event: ClientEvent) -> list[Command]:
+    def _hear_client(self, event: events.ClientEvent) -> list[Command]:
         match event:
             case events.ClientCalled():
                 return self._start(event)
@@ -177,7 +169,7 @@ class Exchange:
             case events.ClientLeft():
                 return self._abandon("The client left", self._lost("cancelled")) if self.is_working else []
 
-    def _hear_upstream(self, event: UpstreamEvent) -> list[Command]:
+    def _hear_upstream(self, event: events.UpstreamEvent) -> list[Command]:
         match event:
             case events.UpstreamAnswered(result):
                 return self._end_call(self._judge(result))
@@ -195,13 +187,15 @@ class Exchange:
             case events.AnswerNotTaken(error):
                 # Before the call it does no harm: the call itself will find out what is wrong.
                 return self._break_off("The server did not take an answer", error) if self._is_running else []
+            case events.AnswerRefused(ask, error):
+                return self._take_back(ask, error)
             case events.SessionChanged():
                 self._asked.change_session()
                 return self._unsettle()
             case _:
                 assert_never(event)
 
-    def _hear_clock(self, event: ClockEvent) -> list[Command]:
+    def _hear_clock(self, event: events.ClockEvent) -> list[Command]:
         match event:
             case events.SettleElapsed():
                 return self._settled()
@@ -253,7 +247,7 @@ class Exchange:
         self._asked.meet_again(event.capabilities)
         self.outcome, self._is_sound = None, True
         self._send_call()
-        return [StartOver()]
+        return [events.StartOver()]
 
     def _hear_outcome(self, outcome: Ending) -> list[Command]:
         """The call ended while nobody listened; the client that is back may still have something to do."""
@@ -274,8 +268,15 @@ class Exchange:
         commands = self._asked.take(ask)
         if self.state is State.CALLING and self.open_asks:
             self.state = State.SETTLING
-            commands.append(StartSettling())
+            commands.append(events.StartSettling())
         return commands
+
+    def _take_back(self, ask: Ask, error: errors.GatewayError) -> list[Command]:
+        """The caller's credentials were not good enough for the answer: as if this round had not come."""
+        if not self._asked.reopen(ask):
+            return self._hear_upstream(events.AnswerNotTaken(error))
+        was, self.state = self.state, State.HELD
+        return [] if was is State.HELD else [Reject(error)]
 
     def _fail(self, failure: Failure) -> list[Command]:
         urls = asks_of_url_failure(failure)
@@ -308,19 +309,19 @@ class Exchange:
         self.state = State.CALLING
         self._is_running = self._has_run = True
         self._resend = False
-        return [SendCall()]
+        return [events.SendCall()]
 
     def _go_on(self) -> list[Command]:
         """Some asks are settled, others may be open: what next?"""
         if self._is_running:
             self.state = State.SETTLING if self.open_asks else State.CALLING
-            return [StartSettling()] if self.open_asks else []
+            return [events.StartSettling()] if self.open_asks else []
         if self.open_asks:
             return self._hold()
         if self._resend:
             return self._send_call()
         self.state = State.GATED  # give the server a moment to take the early answers in
-        return [StartSettling()]
+        return [events.StartSettling()]
 
     def _unsettle(self) -> list[Command]:
         if self.state is State.SETTLING and not self.open_asks:
@@ -348,7 +349,7 @@ class Exchange:
 
     def _close_asks_of_call(self) -> list[Command]:
         """Roots are the session's business, any other open ask was the call's, which has ended."""
-        closed = self._asked.close(_ENDED, keeping=Kind.ROOTS)
+        closed = self._asked.close(_ENDED, keeping=events.Kind.ROOTS)
         self._is_sound = self._is_sound and not closed
         return closed
 
@@ -378,10 +379,9 @@ class Exchange:
 
     def _stop(self, reason: str) -> list[Command]:
         """Nobody waits any more: tell the upstream so, question by question, then the call itself."""
-        if not self._is_running:
-            return []
-        self._is_running = self._is_sound = False
-        return [*self._asked.close(reason), CancelCall(reason)]
+        was_running, self._is_running = self._is_running, False
+        self._is_sound = self._is_sound and not was_running
+        return [*self._asked.close(reason), events.CancelCall(reason)] if was_running else []
 
     def _expire(self) -> list[Command]:
         if self.outcome is not None:

@@ -135,6 +135,17 @@ class Questions:
         refusal = refusal_in(own)
         return [SendAnswer(ask, own, from_client=True) if refusal is None else SendRefusal(ask, *refusal)]
 
+    def reopen(self, ask: Ask) -> bool:
+        """An answer of the client's did not reach the server: it is open again. False: it was not the client's."""
+        mark = fingerprint(ask)
+        for place in reversed(range(len(self.journal))):
+            entry = self.journal[place]
+            if entry.kind is ask.kind and entry.fingerprint == mark and entry.key in self._shown:
+                del self.journal[place]
+                self.open[entry.key] = ask
+                return True
+        return False
+
     @property
     def all_answers(self) -> list[Entry]:
         """The journal, and what an earlier run was told and this one has not asked yet."""

@@ -101,6 +101,13 @@ class AnswerNotTaken(Struct, frozen=True):
     error: GatewayError
 
 
+class AnswerRefused(Struct, frozen=True):
+    """The server did not take an answer because of the credentials that came with it: it has not read it."""
+
+    ask: Ask
+    error: GatewayError
+
+
 class SessionChanged(Struct, frozen=True):
     """The server had lost the session before the call ran; the call goes on in a new one."""
 
@@ -129,6 +136,7 @@ UpstreamEvent: TypeAlias = (
     | UpstreamFailed
     | UpstreamBroke
     | AnswerNotTaken
+    | AnswerRefused
     | SessionChanged
 )
 ClockEvent: TypeAlias = SettleElapsed | HoldExpired | WorkTimedOut | RoundPaused

@@ -6,19 +6,16 @@ It knows no HTTP and no sealing.
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
+from gateway.eras import vocabulary as events
 from gateway.eras.exchange import Exchange, State
 from gateway.eras.notifications import is_of_call
 from gateway.eras.reruns import Past
 from gateway.eras.vocabulary import (
     Abort,
-    AnswerNotTaken,
     Ask,
     CancelCall,
-    ClientCalled,
-    ClientLeft,
-    ClientRetried,
     Command,
     Complete,
     CompleteFailure,
@@ -31,20 +28,23 @@ from gateway.eras.vocabulary import (
     SendAnswer,
     SendCall,
     SendRefusal,
-    SettleElapsed,
     StartOver,
     StartSettling,
-    UpstreamAsked,
-    UpstreamWithdrew,
-    WorkTimedOut,
 )
-from gateway.errors import CallLost, Overloaded, StateRejected, UpstreamTimedOut
+from gateway.errors import (
+    CallLost,
+    GatewayError,
+    Overloaded,
+    StateRejected,
+    UpstreamTimedOut,
+    UpstreamUnauthorized,
+)
 from gateway.relay.clocks import Alarm, WorkClock
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.outbox import Outbox
 from gateway.relay.place import Place
-from gateway.relay.replies import ending_reply, input_required
+from gateway.relay.replies import NOBODY_HEARD, ending_reply, input_required
 from gateway.relay.request import ClientRequest, Principal
 from gateway.relay.tickets import Whereabouts
 from gateway.telemetry.names import AskDisposition, AskKind, HoldEnd
@@ -52,11 +52,6 @@ from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Id, Notification, Params, encode
 
 Answers: TypeAlias = Mapping[str, Params]
-
-_NOBODY_HEARD: Final = (
-    "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
-    "so what the client said may never have reached the call that asked"
-)
 
 
 class Driver:
@@ -138,7 +133,7 @@ class Driver:
     def begin(self, listener: Listener, answers: Answers) -> None:
         """The first round."""
         self._admit(listener)
-        self._feed(ClientCalled(self._request.capabilities, answers))
+        self._feed(events.ClientCalled(self._request.capabilities, answers))
 
     def resume(
         self, listener: Listener, request: ClientRequest, round_: int, answers: Answers, digest: str
@@ -165,12 +160,14 @@ class Driver:
     def _take_answers(
         self, listener: Listener, request: ClientRequest, answers: Answers, consumed: tuple[int, str]
     ) -> None:
-        commands = self._exchange.receive(ClientRetried(request.capabilities, answers))
+        commands = self._exchange.receive(events.ClientRetried(request.capabilities, answers))
         match commands:
             case [Reject(error)]:
                 listener.finish(Reply.of(error))
             case _:
                 self._consumed = consumed
+                if request.principal.authorization is not None:
+                    self._call.session.authorize(request.principal.authorization)  # may be a refreshed one
                 self._request = request
                 self._end_hold(HoldEnd.ANSWERED)
                 self._admit(listener)
@@ -197,7 +194,7 @@ class Driver:
         if listener in self._listeners:
             self._listeners.remove(listener)
             if not self._listeners:
-                self._feed(ClientLeft())
+                self._feed(events.ClientLeft())
 
     def give_up(self) -> None:
         """End a hold before its time, because the gateway stops."""
@@ -211,11 +208,11 @@ class Driver:
 
     def hear_ask(self, ask: Ask) -> None:
         """The server asked."""
-        self._feed(UpstreamAsked(ask))
+        self._feed(events.UpstreamAsked(ask))
 
     def hear_withdrawal(self, ask_id: Id) -> None:
         """The server stopped waiting for an answer."""
-        self._feed(UpstreamWithdrew(ask_id))
+        self._feed(events.UpstreamWithdrew(ask_id))
 
     def hear_notification(self, notification: Notification) -> None:
         """Progress and logs go to whoever listens now; while held nobody does."""
@@ -249,17 +246,17 @@ class Driver:
                 self._answer(ask, result, from_client=from_client)
             case SendRefusal(ask, code, message):
                 self._count(ask, AskDisposition.REFUSED)
-                self._send(lambda: self._call.refuse(ask, code, message))
+                self._deliver(ask, lambda: self._call.refuse(ask, code, message))
             case CancelCall(reason):
                 self._send(lambda: self._call.cancel(reason))
             case StartSettling():
                 self._stop_settling()
-                self._settling = Alarm(lambda: self._feed(SettleElapsed()))
+                self._settling = Alarm(lambda: self._feed(events.SettleElapsed()))
                 self._settling.set(self._place.settings.settle)
             case Hold():
                 self._hold(command)
             case Reject(error):
-                self._reply(Reply.of(error))
+                self._go_back(error)
             case _:
                 assert_never(command)
 
@@ -267,15 +264,33 @@ class Driver:
         self._count(ask, AskDisposition.ANSWERED if from_client else AskDisposition.DECLINED)
         if from_client and ask.kind is Kind.ROOTS and self._request.principal.is_authenticated:
             self._place.roots.remember(self._request.principal.id, result)
-        self._send(lambda: self._call.answer(ask, result))
+        self._deliver(ask, lambda: self._call.answer(ask, result))
+
+    def _deliver(self, ask: Ask, tell: Callable[[], Awaitable[None]]) -> None:
+        async def told() -> None:
+            try:
+                await tell()
+            except UpstreamUnauthorized as error:
+                self._feed(events.AnswerRefused(ask, error))
+
+        self._send(told)
+
+    def _go_back(self, error: GatewayError) -> None:
+        """The round comes to nothing, and its ticket is as good as before."""
+        self._consumed = None
+        if not self._enter_hold():
+            self._feed(HoldExpired())
+        self._reply(Reply.of(error))
 
     def _send(self, send: Callable[[], Awaitable[None]]) -> None:
         if self._outbox is None:
-            self._outbox = Outbox(self._place.background, lambda error: self._feed(AnswerNotTaken(error)))
+            self._outbox = Outbox(
+                self._place.background, lambda error: self._feed(events.AnswerNotTaken(error))
+            )
         self._outbox.put(send)
 
     def _time_out(self) -> None:
-        self._feed(WorkTimedOut())
+        self._feed(events.WorkTimedOut())
 
     def _stop_settling(self) -> None:
         if self._settling is not None:
@@ -297,7 +312,7 @@ class Driver:
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
             is_late = isinstance(ending.error, UpstreamTimedOut)
             if is_late and self._exchange.round and self._call.session.id is None:
-                ending = Abort(UpstreamTimedOut(detail=_NOBODY_HEARD))
+                ending = Abort(UpstreamTimedOut(detail=NOBODY_HEARD))
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:

@@ -64,19 +64,19 @@ Connect = Callable[[str | None], Awaitable[Channel]]
 class LegacySession:
     """One client's session."""
 
-    def __init__(self, channel: Channel, authorization: str | None) -> None:
+    def __init__(self, channel: Channel, owner: str | None) -> None:
         self.channel = channel
         self.background = Background()
         self.standing: LegacyStream | None = None
         self.last_used = asyncio.get_running_loop().time()
-        self._authorization = (authorization or "").encode("utf-8", "surrogateescape")
+        self._owner = (owner or "").encode("utf-8", "surrogateescape")
         self._running: dict[Id, LegacyStream] = {}
         self._kept: deque[Message] = deque(maxlen=_MOST_KEPT)
 
-    def is_of(self, authorization: str | None) -> bool:
-        """Does it belong to whoever has this credential?"""
-        given = (authorization or "").encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(given, self._authorization)
+    def is_of(self, owner: str | None) -> bool:
+        """Does it belong to this caller, who is known by name or else by a credential?"""
+        given = (owner or "").encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(given, self._owner)
 
     @property
     def is_idle(self) -> bool:
@@ -233,7 +233,7 @@ class LegacySessions:
             raise Overloaded("too many sessions of legacy clients")
         self._opening += 1
         try:
-            session = LegacySession(await self._connect(knock.authorization), knock.authorization)
+            session = LegacySession(await self._connect(knock.authorization), _owner(knock))
         finally:
             self._opening -= 1
         session_id = self._new_id()
@@ -260,8 +260,10 @@ class LegacySessions:
 
     def _find(self, knock: Knock) -> LegacySession | None:
         session = self._sessions.get(knock.session_id or "")
-        if session is None or not session.is_of(knock.authorization):
+        if session is None or not session.is_of(_owner(knock)):
             return None
+        if knock.owner is not None and knock.authorization is not None:
+            session.channel.authorize(knock.authorization)  # it may have been refreshed
         session.last_used = asyncio.get_running_loop().time()
         return session
 
@@ -305,6 +307,10 @@ async def _answer(session: LegacySession, stream: LegacyStream) -> Passage:
     if only is not None:
         return Passage.of(200, encoded(only))
     return Passage(200, _STREAM_HEADERS, stream.events(), left=lambda: session.left(stream))
+
+
+def _owner(knock: Knock) -> str | None:
+    return knock.owner or knock.authorization
 
 
 def _no_session(knock: Knock) -> Passage:

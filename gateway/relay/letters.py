@@ -8,12 +8,13 @@
       Left      the client has gone              ->
                                                  <-   Unknown    there is no such exchange here
 
-No letter carries who the client is or what it proved that with: whoever sends
-has checked the ticket, and whoever has the exchange knows whose it is. JSON
-stays the bytes that it was.
+No letter says who the client is: whoever sends has checked the ticket, and
+whoever has the exchange knows whose it is. A credential goes along only where
+callers refresh theirs and the upstream is to see the present one. JSON stays the
+bytes that it was.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -93,6 +94,7 @@ class _Asked(Struct, frozen=True, array_like=True):
     client_info: dict[str, Any] | None
     log_level: str | None
     progress_token: Id | None
+    authorization: str | None = None  # replicas of the version before do not send it
 
 
 class _Wrong(Struct, frozen=True, array_like=True):
@@ -150,7 +152,7 @@ class CarriedRound:
     exchange: str
     round: int
     digest: str
-    _asked: _Asked
+    _asked: _Asked = field(repr=False)
 
     def request(self, principal: Principal) -> ClientRequest:
         """What the client sent, as if it had sent it here; the ticket excepted, which has done its work."""
@@ -160,12 +162,17 @@ class CarriedRound:
             method=asked.method,
             params=asked.params,
             target=asked.target,
-            principal=principal,
+            principal=principal if asked.authorization is None else _with(principal, asked.authorization),
             capabilities=asked.capabilities,
             client_info=asked.client_info,
             log_level=asked.log_level,
             progress_token=asked.progress_token,
         )
+
+
+def _with(principal: Principal, authorization: str) -> Principal:
+    """The same, with the credential that it has now: it may have been refreshed since the call began."""
+    return replace(principal, authorization=authorization)
 
 
 def pack_request(request: ClientRequest) -> bytes:
@@ -181,6 +188,7 @@ def pack_request(request: ClientRequest) -> bytes:
             request.client_info,
             request.log_level,
             request.progress_token,
+            request.principal.authorization if request.principal.outlives_credential else None,
         )
     )
 

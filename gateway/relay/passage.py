@@ -37,6 +37,8 @@ class Knock:
     body: bytes = field(repr=False)
     session_id: str | None = None
     authorization: str | None = field(default=None, repr=False)
+    owner: str | None = field(default=None, repr=False)
+    """Who is calling, where that is decided here: sessions are opened to nobody else. Not for anybody's eyes."""
     shows_version: bool = False
     """It names a revision in a header, as clients of Streamable HTTP do after their handshake."""
 

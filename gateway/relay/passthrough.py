@@ -14,19 +14,22 @@ import binascii
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from gateway.errors import UpstreamChanged
+from gateway.errors import UpstreamChanged, UpstreamTimedOut
 from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
 from gateway.relay.passage import Knock, Passage, end_to_end
 from gateway.sealing.envelope import Envelope, LetterRefused
+from gateway.settings.certificates import client_context
 from gateway.settings.upstream import Upstream
-from gateway.upstreams.dialing import Dialer, Transport
+from gateway.upstreams.dialing import Dialer, Transport, own_headers
 from gateway.upstreams.forwarding import Forwarder, chunks_of, lines_of
 from gateway.upstreams.http1_connection import Response
 from gateway.wire import headers as names
-from gateway.wire.jsonrpc import Failure, NotJson, NotJsonRpc, parse
+from gateway.wire.jsonrpc import Failure, NotJson, NotJsonRpc, decode, parse
 from gateway.wire.sse import EventTooLarge, SseParser
 
 ADDRESS: Final = "holdfast"
@@ -36,6 +39,7 @@ _MOST_OF_A_REFUSAL: Final = 64 * 1024
 _REFUSALS: Final = frozenset({400, 404, 405})
 _LEGACY_REFUSALS: Final = frozenset({-32600, -32000, -32001, -32022})
 """What legacy servers say to a request without a session; a modern one may mean something else by it."""
+_SESSION_ID: Final = names.SESSION_ID.lower()
 _WITHOUT_LENGTH: Final = frozenset({"content-length"})
 
 
@@ -57,8 +61,8 @@ class Passthrough:
         self._patience = settings.connect_timeout
         self._standing: set[asyncio.Task[object]] = set()
         self._is_ending = False
-        url = settings.url
-        self.forwarder = None if url is None else Forwarder(url, connect_timeout=settings.connect_timeout)
+        self.forwarder = forwarder_to(settings)
+        self._metadata_place: str | None = None
         sessions = settings.sessions
         self._sessions = LegacySessions(
             dialer.connect,
@@ -113,10 +117,19 @@ class Passthrough:
     @contextlib.asynccontextmanager
     async def pass_on(self, knock: Knock) -> AsyncIterator[Passage]:
         """The upstream's response, as it is."""
+        if knock.owner is not None and knock.session_id is not None:
+            theirs = self._opened(knock.session_id, f"session/{knock.owner}")
+            if theirs is None:
+                yield Passage.refused(404, -32001, "Session not found")
+                return
+            knock = _with_session(knock, theirs)
         async with self._forwarder().sent(
             knock.verb, knock.headers, knock.body, query=knock.query
         ) as response:
-            yield _as_it_is(response)
+            passage = _as_it_is(response)
+            if knock.owner is not None and names.SESSION_ID in response.headers:
+                passage = self._bound(passage, response.headers[names.SESSION_ID], knock.owner)
+            yield passage
 
     @contextlib.asynccontextmanager
     async def pass_modern(self, knock: Knock, era: UpstreamEra) -> AsyncIterator[Passage]:
@@ -148,10 +161,8 @@ class Passthrough:
         async with forwarder.sent(knock.verb, knock.headers, knock.body, query=knock.query) as response:
 
             def own_address(theirs: str) -> str:
-                sealed = self._envelope.seal(
-                    forwarder.place_of(theirs, response.url).encode(), self._addressee
-                )
-                return f"{knock.path}?{ADDRESS}={base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
+                place = forwarder.place_of(theirs, response.url)
+                return f"{knock.path}?{ADDRESS}={self._sealed(place, knock.owner or '')}"
 
             yield Passage(
                 response.status,
@@ -162,19 +173,66 @@ class Passthrough:
 
     @contextlib.asynccontextmanager
     async def _to_endpoint(self, knock: Knock) -> AsyncIterator[Passage]:
-        place = self._opened(address_in(knock.query) or "")
+        place = self._opened(address_in(knock.query) or "", knock.owner or "")
         if place is None or self.forwarder is None:
             yield Passage.refused(404, -32001, "Session not found")
             return
         async with self.forwarder.sent(knock.verb, knock.headers, knock.body, place=place) as response:
             yield _as_it_is(response)
 
-    def _opened(self, address: str) -> str | None:
+    def _sealed(self, text: str, owner: str) -> str:
+        """What only this owner can use, here or at another replica; nobody's own is for whoever has it."""
+        sealed = self._envelope.seal(text.encode(), self._to(owner))
+        return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+    def _to(self, owner: str) -> str:
+        return f"{self._addressee}/{owner}" if owner else self._addressee
+
+    def _opened(self, text: str, owner: str) -> str | None:
         try:
-            sealed = base64.b64decode(address + "=" * (-len(address) % 4), altchars=b"-_", validate=True)
-            return self._envelope.open(sealed, self._addressee).decode()
+            sealed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+            return self._envelope.open(sealed, self._to(owner)).decode()
         except (binascii.Error, LetterRefused, ValueError):
             return None
+
+    def _bound(self, passage: Passage, theirs: str, owner: str) -> Passage:
+        """The same response, with the session's id sealed for the one who opened it."""
+        sealed = self._sealed(theirs, f"session/{owner}")
+        others = [(name, value) for name, value in passage.headers if name.lower() != _SESSION_ID]
+        return replace(passage, headers=[*others, (names.SESSION_ID, sealed)])
+
+    # --- where to log in -----------------------------------------------------------------
+
+    def is_own_metadata(self, url: str) -> bool:
+        """Is it where the upstream itself has its protected-resource metadata?"""
+        if self.forwarder is None or not self.forwarder.is_own(url):
+            return False
+        parts = urlsplit(url)
+        self._metadata_place = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        return True
+
+    async def resource_metadata(self) -> dict[str, Any] | None:
+        """The upstream's protected-resource metadata, from where it said or from where that belongs.
+
+        Raises:
+            UpstreamFault: it cannot be reached.
+        """
+        forwarder = self._forwarder()
+        usual = (f"{names.WELL_KNOWN}{forwarder.path.rstrip('/')}", names.WELL_KNOWN)
+        for place in dict.fromkeys([*([self._metadata_place] if self._metadata_place else []), *usual]):
+            try:
+                async with (
+                    asyncio.timeout(self._patience),
+                    forwarder.sent("GET", [("Accept", names.JSON)], b"", place=place) as response,
+                ):
+                    if response.status != 200:
+                        continue
+                    found = _object(await _start_of(response))
+            except TimeoutError:
+                raise UpstreamTimedOut("its metadata") from None
+            if found is not None:
+                return found
+        return None
 
     # --- another transport ---------------------------------------------------------------
 
@@ -211,6 +269,18 @@ class Passthrough:
             yield
         finally:
             self._standing.discard(task)
+
+
+def forwarder_to(settings: Upstream) -> Forwarder | None:
+    """The way to an upstream for what is not ours; None: it is a command."""
+    if settings.url is None:
+        return None
+    return Forwarder(
+        settings.url,
+        connect_timeout=settings.connect_timeout,
+        tls=client_context(settings.tls) if settings.tls.is_set else None,
+        own_headers=own_headers(settings),
+    )
 
 
 def address_in(query: str) -> str | None:
@@ -268,6 +338,19 @@ async def _start_of(response: Response) -> bytes:
         if len(start) > _MOST_OF_A_REFUSAL:
             break
     return bytes(start)
+
+
+def _with_session(knock: Knock, session_id: str) -> Knock:
+    others = [(name, value) for name, value in knock.headers if name.lower() != _SESSION_ID]
+    return replace(knock, headers=[*others, (names.SESSION_ID, session_id)], session_id=session_id)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        found = decode(body)
+    except NotJson:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _is_modern_refusal(body: bytes) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from gateway import __version__
 from gateway.errors import GatewayError, UpstreamSpokeNonsense
+from gateway.relay.passthrough import forwarder_to
 from gateway.settings.upstream import Upstream
 from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.era_probe import ask_era
@@ -68,9 +69,7 @@ async def probe(settings: Upstream, *, authorization: str | None = None) -> Find
     Raises:
         UpstreamFault: it cannot be reached, wants credentials, or speaks nothing that we do.
     """
-    forwarder = (
-        None if settings.url is None else Forwarder(settings.url, connect_timeout=settings.connect_timeout)
-    )
+    forwarder = forwarder_to(settings)
     dialer = Dialer("probe", settings, version=__version__, max_event_bytes=_MOST_BYTES)
     await dialer.start()
     try:

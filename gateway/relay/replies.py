@@ -1,7 +1,7 @@
 """The last word of a round, as a modern client wants it, from what the legacy side said. Knows no listener."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from gateway.eras.discovery import Introduction
 from gateway.eras.failures import to_modern_failure
@@ -15,6 +15,11 @@ from gateway.settings.upstream import Caching
 from gateway.telemetry.names import Outcome
 from gateway.wire.jsonrpc import Failure, Raw
 from gateway.wire.versions import META_SERVER_INFO
+
+NOBODY_HEARD: Final = (
+    "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
+    "so what the client said may never have reached the call that asked"
+)
 
 
 def ending_reply(ending: Ending, request: ClientRequest, server: Introduction, caching: Caching) -> Reply:

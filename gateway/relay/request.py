@@ -29,6 +29,8 @@ class Principal:
     is_authenticated: bool
     authorization: str | None = field(default=None, repr=False)
     """The credential to send upstream, if this upstream is to get it."""
+    outlives_credential: bool = False
+    """May the same caller come back with another credential?"""
 
 
 class ClientRequest(Struct, frozen=True):

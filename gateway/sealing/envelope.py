@@ -43,13 +43,14 @@ class Envelope:
     def __init__(self, keyring: Keyring, random: Random) -> None:
         self._keyring = keyring
         self._numbers = count()
-        name = random(WRITER_BYTES)
-        self._head = VERSION + keyring.first.mark + name
-        self._own = keyring.first.writer(name)
+        self._name = random(WRITER_BYTES)
+        self._turn()
         self._writers: OrderedDict[bytes, AESGCM] = OrderedDict()
 
     def seal(self, letter: bytes, to: str) -> bytes:
         """The letter, closed; only the replica `to` can open it."""
+        if self._key is not self._keyring.first:
+            self._turn()
         head = self._head + next(self._numbers).to_bytes(NUMBER_BYTES, "big")
         return head + self._own.encrypt(_nonce(head), letter, _bound(head, to))
 
@@ -73,13 +74,19 @@ class Envelope:
         self._remember(head, writer)
         return text
 
+    def _turn(self) -> None:
+        """Write under the key that is the ring's first by now. Numbers go on: none comes twice under any key."""
+        self._key = self._keyring.first
+        self._head = VERSION + self._key.mark + self._name
+        self._own = self._key.writer(self._name)
+
     def _writer(self, head: bytes) -> AESGCM:
-        known = self._writers.get(head[:_WRITER_END])
-        if known is not None:
-            return known
         key = self._keyring.find(head[len(VERSION) : _MARK_END])
         if key is None:
             raise LetterRefused("sealed with a key that is not in the ring")
+        known = self._writers.get(head[:_WRITER_END])
+        if known is not None:
+            return known
         return key.writer(head[_MARK_END:_WRITER_END])
 
     def _remember(self, head: bytes, writer: AESGCM) -> None:

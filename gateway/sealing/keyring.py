@@ -36,7 +36,7 @@ _BASE64: Final = re.compile(r"([A-Za-z0-9+/]+|[A-Za-z0-9_-]+)(={0,2})")
 class Key:
     """One secret, as independent keys: for tickets, for letters, for fingerprints, and one that is its name."""
 
-    __slots__ = ("_aead", "_fingerprint_key", "_letter_key", "id", "mark")
+    __slots__ = ("_aead", "_fingerprint_key", "_letter_key", "_principal_key", "id", "mark")
 
     id: str
     """Eight hex digits. Says nothing about the secret; good for logs and metrics."""
@@ -49,6 +49,7 @@ class Key:
         self._aead = AESGCM(_derive(secret, b"seal"))
         self._fingerprint_key = _derive(secret, b"fingerprint")
         self._letter_key = _derive(secret, b"letter")
+        self._principal_key = _derive(secret, b"principal")
         self.mark = _derive(secret, b"id")[:MARK_BYTES]
         self.id = self.mark.hex()
 
@@ -72,6 +73,15 @@ class Key:
         """A keyed hash: equal for equal material, of no use to anybody without this key."""
         return hmac.digest(self._fingerprint_key, material, "sha256").hex()
 
+    def principal(self, material: bytes) -> str:
+        """What a caller is called inside a process.
+
+        A process keeps the name-giving key that it started with, whatever becomes of the ring: sessions and
+        holds stay with their owners through a rotation. Between processes nobody is called by this name. Tickets
+        name their owner by `fingerprint`, under the key that sealed them, so they need no agreement on it.
+        """
+        return hmac.digest(self._principal_key, material, "sha256").hex()[:32]
+
     def __repr__(self) -> str:
         return f"Key(id={self.id!r})"
 
@@ -85,15 +95,25 @@ class Keyring:
     __slots__ = ("_by_mark", "keys")
 
     def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys: tuple[Key, ...] = ()
+        self._by_mark: dict[bytes, Key] = {}
+        self.turn(keys)
+
+    def turn(self, keys: Sequence[Key]) -> None:
+        """Have these keys from now on, for everybody who has this ring: a rotation, at once and as a whole.
+
+        Raises:
+            ValueError: they are no ring; it stays as it was.
+        """
         if not keys:
             raise ValueError("a key ring needs at least one key")
-        self.keys: tuple[Key, ...] = tuple(keys)
-        self._by_mark: dict[bytes, Key] = {}
-        for place, key in enumerate(self.keys, 1):
-            if key.mark in self._by_mark:
+        by_mark: dict[bytes, Key] = {}
+        for place, key in enumerate(keys, 1):
+            if key.mark in by_mark:
                 # The same secret twice is a rotation that went wrong; say so before it is relied on.
                 raise ValueError(f"sealing key {place} ({key.id}) is in the ring already")
-            self._by_mark[key.mark] = key
+            by_mark[key.mark] = key
+        self.keys, self._by_mark = tuple(keys), by_mark
 
     @classmethod
     def from_secrets(cls, secrets: Sequence[str]) -> "Keyring":

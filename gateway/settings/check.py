@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gateway.settings.check_auth import check_process, check_upstream
 from gateway.settings.keys import KeysFileUnusable, decode_key, read_keys_file
 from gateway.settings.model import Settings
 from gateway.settings.problems import KeyPath, Problem, show
@@ -16,6 +17,7 @@ def check(settings: Settings) -> list[Problem]:
         *_store(settings),
         *_paths(settings),
         *_upstreams(settings),
+        *check_process(settings),
     ]
 
 
@@ -57,6 +59,7 @@ def _paths(settings: Settings) -> Iterator[Problem]:
 def _upstreams(settings: Settings) -> Iterator[Problem]:
     for name, upstream in settings.upstreams.items():
         yield from _one_upstream(name, upstream)
+        yield from check_upstream(name, upstream, settings)
 
 
 def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:

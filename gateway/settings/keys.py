@@ -14,6 +14,7 @@ _HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+", re.ASCII)
 _BASE64: Final = re.compile(r"([A-Za-z0-9+/]+|[A-Za-z0-9_-]+)(={0,2})", re.ASCII)
 _STANDARD: Final = str.maketrans("-_", "+/")
 _LARGEST_FILE: Final = 1024**2
+_MOST_FILES: Final = 64
 
 
 class KeysFileUnusable(ValueError):
@@ -39,7 +40,33 @@ def decode_key(text: str) -> bytes:
 
 
 def read_keys_file(path: Path) -> list[str]:
-    """Return the keys in a file: one per line; empty lines and lines that begin with `#` are skipped."""
+    """Return the keys in a file, or in the files of a folder by their names.
+
+    One per line; empty lines and lines that begin with `#` are skipped. In a folder, what begins with a dot is
+    skipped too: that is how Kubernetes keeps the past of a mounted secret.
+    """
+    try:
+        if not path.is_dir():
+            return _read_one(path)
+        files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
+    except OSError as error:
+        raise KeysFileUnusable(f"cannot be read: {error.strerror or type(error).__name__}") from None
+    except ValueError as error:
+        if isinstance(error, KeysFileUnusable):
+            raise
+        raise KeysFileUnusable("cannot be the path of a file") from None
+    if not files or len(files) > _MOST_FILES:
+        raise KeysFileUnusable("is a folder without a key" if not files else "is a folder of too many files")
+    keys: list[str] = []
+    for file in files:
+        try:
+            keys += _read_one(file)
+        except KeysFileUnusable as error:
+            raise KeysFileUnusable(f"its file {file.name!r}: {error}") from None
+    return keys
+
+
+def _read_one(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)

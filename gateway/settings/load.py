@@ -23,6 +23,15 @@ from gateway.settings.yaml_text import Value, YamlInvalid, parse
 ONLY_UPSTREAM: Final = "default"
 _REMOVALS: Final = 3  # a root without its wrong `uri` is wrong itself, and nothing nests deeper than that
 _STAND_IN_URL: Final = "http://missing.invalid/"
+_FILES: Final = (("sealing", "keys_file"), ("tls", "cert_file"), ("tls", "key_file"))
+_FILES_OF_UPSTREAM: Final = (
+    ("cwd",),
+    ("tls", "ca_file"),
+    ("tls", "cert_file"),
+    ("tls", "key_file"),
+    ("auth", "jwt", "jwks_file"),
+    ("auth", "jwt", "ca_file"),
+)
 
 
 class ConfigInvalid(Exception):
@@ -134,11 +143,18 @@ def _anchor(data: dict[str, Value], folder: Path | None) -> None:
     if folder is None:
         return
     upstreams = data.get("upstreams")
-    named = [(data.get("sealing"), "keys_file")]
-    named += [(upstream, "cwd") for upstream in (upstreams.values() if isinstance(upstreams, dict) else ())]
-    for section, key in named:
-        if isinstance(section, dict) and isinstance(section.get(key), str):
-            section[key] = str(folder / section[key])
+    for *way, key in _FILES:
+        _anchor_one(data, way, key, folder)
+    for upstream in upstreams.values() if isinstance(upstreams, dict) else ():
+        for *way, key in _FILES_OF_UPSTREAM:
+            _anchor_one(upstream, way, key, folder)
+
+
+def _anchor_one(section: Value, way: Sequence[str], key: str, folder: Path) -> None:
+    for step in way:
+        section = section.get(step) if isinstance(section, dict) else None
+    if isinstance(section, dict) and isinstance(section.get(key), str):
+        section[key] = str(folder / section[key])
 
 
 def _translate(errors: Sequence[Any], environment: Environment) -> list[Problem]:

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from gateway.settings.fields import (
     Beat,
     Duration,
     HostName,
+    HttpUrl,
     Level,
     Listed,
     ListenAddress,
@@ -21,6 +22,7 @@ from gateway.settings.fields import (
     StrongKey,
 )
 from gateway.settings.store_url import MEMORY, StoreUrl
+from gateway.settings.tls import ListenTls
 from gateway.settings.units import Address
 from gateway.settings.upstream import Upstream
 
@@ -31,7 +33,10 @@ class Sealing(Section):
     keys: Listed[StrongKey] = ()
     """Key ring, newest first: the first seals, all open. 32 random bytes each: `holdfast keygen`."""
     keys_file: Path | None = None
-    """A file with more keys, one per line; relative to the configuration file."""
+    """A file with more keys, one per line, or a folder of such files (a mounted secret) in the order of their names;
+    relative to the configuration file. A change is noticed within `keys_poll`, and on SIGHUP."""
+    keys_poll: Duration = 10.0
+    """How often `keys_file` is looked at; 0: only on SIGHUP."""
     ttl: PositiveDuration = 600.0
     """How long a ticket is good for."""
 
@@ -69,6 +74,12 @@ class Settings(Section):
     """HOST:PORT for clients."""
     admin: ListenAddress | None = None
     """HOST:PORT for /livez, /readyz and /metrics. Default: no admin listener."""
+    admin_token: SecretStr | None = None
+    """What /metrics and /version ask for: `Authorization: Bearer TOKEN`. Default: nothing. Probes never need it."""
+    public_url: HttpUrl | None = None
+    """How clients know this gateway, without the path of an upstream: https://mcp.example.com. Default: by the Host
+    that they call and by whether we speak TLS; behind something that ends TLS it is needed for logins."""
+    tls: ListenTls = ListenTls()
     sealing: Sealing = Sealing()
     upstreams: dict[Name, Upstream] = Field(min_length=1, json_schema_extra={"additionalProperties": False})
     """The legacy servers, by name: lower-case letters, digits and `-`."""

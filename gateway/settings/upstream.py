@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, SecretStr
 
+from gateway.settings.auth import Auth
 from gateway.settings.fields import (
     Count,
     Duration,
@@ -20,6 +21,7 @@ from gateway.settings.fields import (
     Size,
     VariableName,
 )
+from gateway.settings.tls import UpstreamTls
 
 
 class Root(Section):
@@ -74,13 +76,6 @@ class Asks(Section):
     """How long a caller's answer to `roots/list` is remembered for its later sessions."""
     invalid: Literal["reask", "forward", "error"] = "reask"
     """An answer that does not fit the question's schema: asked again, passed on as it is, or refused."""
-
-
-class Auth(Section):
-    """Who may call, and as whom we call upstream."""
-
-    mode: Literal["none", "passthrough"] = "none"
-    """`passthrough` sends the client's Authorization header upstream and keeps callers apart by it."""
 
 
 class Keeping(Section):
@@ -191,6 +186,7 @@ class Upstream(Section):
     key_hint: Annotated[str, Field(min_length=1)] = "dev.holdfast/inputKey"
     """The `_meta` member by which a server itself may name a question."""
     auth: Auth = Auth()
+    tls: UpstreamTls = UpstreamTls()
     caching: Caching = Caching()
     cache: Cache = Cache()
     subscriptions: Subscriptions = Subscriptions()

@@ -21,6 +21,7 @@ from gateway.errors import (
     UpstreamSpokeNonsense,
     UpstreamUnauthorized,
 )
+from gateway.settings.certificates import client_context
 from gateway.settings.upstream import Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
@@ -57,6 +58,8 @@ class Dialer:
         self._guard = Guard()
         self._allowance = Allowance(time.monotonic)
         self._found: Transport | None = None
+        self._tls = client_context(settings.tls) if settings.tls.is_set else None
+        self._own_headers = own_headers(settings)
         sessions = settings.sessions
         self._spares = Spares(self._start_process, number=sessions.warm, idle=sessions.idle)
 
@@ -71,7 +74,9 @@ class Dialer:
 
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
-        self._http = new_client(connect_timeout=self._settings.connect_timeout, version=self._version)
+        self._http = new_client(
+            connect_timeout=self._settings.connect_timeout, version=self._version, tls=self._tls
+        )
 
     async def close(self) -> None:
         """Let go of connections. Sessions were closed before."""
@@ -145,7 +150,7 @@ class Dialer:
         if self._http is None or self._settings.url is None:
             raise AssertionError("not started, or without a URL")
         headers = {} if caller.authorization is None else {"Authorization": caller.authorization}
-        return self._http, self._settings.url, headers
+        return self._http, self._settings.url, {**headers, **self._own_headers}
 
     async def _start_process(self) -> Stdio:
         channel = Stdio(max_line_bytes=self._max_event_bytes, log=self._log, allowance=self._allowance)
@@ -162,6 +167,11 @@ class Dialer:
         if self._found != transport:
             self._found = transport
             self._log.info(LogEvent.TRANSPORT_FOUND, transport=transport)
+
+
+def own_headers(settings: Upstream) -> dict[str, str]:
+    """What the upstream is shown for every caller."""
+    return {name: value.get_secret_value() for name, value in settings.auth.upstream_headers.items()}
 
 
 def _bare(authorization: str | None) -> Caller:

@@ -4,8 +4,9 @@ Nothing is added to a request that its sender did not write, nothing is inflated
 or re-encoded on the way back: the two ends talk as if nobody stood between.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import TypeAlias
+import ssl
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from multidict import CIMultiDict
 from yarl import URL
@@ -18,20 +19,34 @@ from gateway.upstreams.http_client import IDLE_CONNECTION_SECONDS, is_same_origi
 HeaderLines: TypeAlias = Sequence[tuple[str, str]]
 """Names and values in order; a name may come more than once."""
 
+_NONE: Final[Mapping[str, str]] = {}
+
 
 class Forwarder:
     """Sends foreign requests to one upstream, from `start` to `close`."""
 
-    def __init__(self, url: str, *, connect_timeout: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        connect_timeout: float,
+        tls: ssl.SSLContext | None = None,
+        own_headers: Mapping[str, str] = _NONE,
+    ) -> None:
         self._url = URL(url)
         self._connect_timeout = connect_timeout
+        self._tls = tls
+        self._own_headers = own_headers
+        """What the upstream is shown for everybody, instead of what the sender may have under these names."""
         self._http: Http1 | None = None
 
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
-        # No headers of our own: nothing is said that the sender did not say.
         self._http = Http1(
-            connect_timeout=self._connect_timeout, idle_seconds=IDLE_CONNECTION_SECONDS, headers={}
+            connect_timeout=self._connect_timeout,
+            idle_seconds=IDLE_CONNECTION_SECONDS,
+            headers={},  # none of our own: nothing is said that the sender did not say
+            tls=self._tls,
         )
 
     async def close(self) -> None:
@@ -53,9 +68,10 @@ class Forwarder:
         """
         if self._http is None:
             raise AssertionError("not started")
-        return sent(
-            self._http, verb, self._address(query, place), headers=CIMultiDict(headers), body=body or None
-        )
+        lines = CIMultiDict(headers)
+        for name, value in self._own_headers.items():
+            lines[name] = value
+        return sent(self._http, verb, self._address(query, place), headers=lines, body=body or None)
 
     def place_of(self, reference: str, base: URL) -> str:
         """Path and query of what an upstream's answer refers to.
@@ -70,6 +86,18 @@ class Forwarder:
         if not is_same_origin(found, self._url):
             raise UpstreamSpokeNonsense("the endpoint event names another origin")
         return found.raw_path_qs
+
+    def is_own(self, url: str) -> bool:
+        """Is it an address of the upstream itself?"""
+        try:
+            return is_same_origin(URL(url), self._url)
+        except ValueError:
+            return False
+
+    @property
+    def path(self) -> str:
+        """Where on its origin the upstream is."""
+        return self._url.raw_path
 
     def _address(self, query: str, place: str | None) -> URL:
         if place is not None:

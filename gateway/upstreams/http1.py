@@ -6,7 +6,7 @@ more than a call needs: a request here is one write, and a connection that waits
 
 import asyncio
 import socket
-import ssl as tls
+import ssl
 from collections.abc import Mapping
 from typing import Final
 
@@ -36,12 +36,12 @@ class Http1:
         connect_timeout: float,
         idle_seconds: float,
         headers: Mapping[str, str],
-        ssl: tls.SSLContext | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._connect_timeout = connect_timeout
         self._idle_seconds = idle_seconds
         self._headers = headers
-        self._ssl = ssl
+        self._tls = tls
         self._idle: dict[Origin, list[Connection]] = {}
         self._open: set[Connection] = set()
         self._all_gone = asyncio.Event()
@@ -95,8 +95,8 @@ class Http1:
         self._check_open()
         loop = asyncio.get_running_loop()
         is_secure = url.scheme == "https"
-        if is_secure and self._ssl is None:
-            self._ssl = tls.create_default_context()
+        if is_secure and self._tls is None:
+            self._tls = ssl.create_default_context()
         opened: socket.socket | None = None
         try:
             async with asyncio.timeout(self._connect_timeout):
@@ -108,7 +108,7 @@ class Http1:
                 await loop.create_connection(
                     lambda: connection,
                     sock=opened,
-                    ssl=self._ssl if is_secure else None,
+                    ssl=self._tls if is_secure else None,
                     server_hostname=url.host if is_secure else None,
                 )
         except BaseException as error:

@@ -272,12 +272,13 @@ class Connection(asyncio.Protocol):
         response, self._response = self._response, None
         if response is None:
             return
-        if not response.status:
-            response.end(aiohttp.ServerDisconnectedError())
-        elif exc is None and not self._is_delimited:
+        if exc is None and response.status and not self._is_delimited:
             response.end(None)
-        else:
-            response.end(aiohttp.ClientPayloadError("the response broke off"))
+            return
+        broken = aiohttp.ClientPayloadError("the response broke off")
+        fault = broken if response.status else aiohttp.ServerDisconnectedError()
+        fault.__cause__ = exc  # which TLS has a word to say in
+        response.end(fault)
 
     # --- llhttp ------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """What every way over HTTP to a legacy server has in common: the client, redirects, faults in our own words."""
 
+import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final
@@ -22,10 +23,10 @@ FAULTS: Final = (aiohttp.ClientError, TimeoutError)
 """What the client raises when a request or its response comes to nothing."""
 
 
-def new_client(*, connect_timeout: float, version: str) -> Http1:
+def new_client(*, connect_timeout: float, version: str, tls: ssl.SSLContext | None = None) -> Http1:
     """The HTTP client of one upstream. To be made while the event loop runs."""
     own: dict[str, str] = {hdrs.USER_AGENT: f"holdfast/{version}", hdrs.ACCEPT_ENCODING: "identity"}
-    return Http1(connect_timeout=connect_timeout, idle_seconds=IDLE_CONNECTION_SECONDS, headers=own)
+    return Http1(connect_timeout=connect_timeout, idle_seconds=IDLE_CONNECTION_SECONDS, headers=own, tls=tls)
 
 
 class requested:  # noqa: N801 - used as what it stands for, a verb
@@ -102,9 +103,29 @@ def is_same_origin(one: URL, other: URL) -> bool:
 
 def translated(error: Exception) -> GatewayError:
     """Whose fault, and could the request have run? Only a failed connect is certain that it did not."""
+    trouble = _tls_trouble(error)
+    if trouble is not None:
+        return UpstreamUnreachable(f"TLS: {trouble}")
     if isinstance(error, ConnectFailed):
         return UpstreamUnreachable(str(error))
     return UpstreamLost(type(error).__name__)
+
+
+def _tls_trouble(error: Exception) -> str | None:
+    """What went wrong with the handshake, for the log. None: something else did.
+
+    Under TLS 1.3 a server refuses our certificate only after the handshake, as
+    an alert in place of the response: it has not read the request either.
+    """
+    cause = error.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the server's certificate was refused: {cause.verify_message}"
+    if not isinstance(cause, ssl.SSLError):
+        return None
+    reason = (cause.reason or "no handshake").replace("_", " ").lower()
+    if "alert" in reason:
+        return f"the server refused ours: {reason}"
+    return reason if isinstance(error, ConnectFailed) else None
 
 
 def _moved_to(method: str, response: Response) -> URL | None:

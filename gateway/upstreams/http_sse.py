@@ -107,6 +107,10 @@ class HttpSse:
     def speak(self, version: str) -> None:
         """This transport has no header for it."""
 
+    def authorize(self, authorization: str) -> None:
+        """Show the server this credential with every POST from now on; the stream was let in with the old one."""
+        self._headers[hdrs.AUTHORIZATION] = authorization
+
     async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
         """POST a request; its answer comes on the stream."""
         answered = self._stream.expect(request_id, deliver)

@@ -153,6 +153,10 @@ class Session:
             raise UpstreamLost("the stream ended without an answer")
         return answer.message
 
+    def authorize(self, authorization: str) -> None:
+        """The caller has a new credential, which the server is to see from now on."""
+        self._channel.authorize(authorization)
+
     async def answer(self, ask_id: Id, result: Mapping[str, Any]) -> None:
         """Answer an ask; returns when the server has taken the answer."""
         await self._channel.send(encode_result(ask_id, result))

@@ -80,6 +80,9 @@ class Stdio:
         """Is there a process that could answer?"""
         return self._process is not None and not self._stream.has_ended
 
+    def authorize(self, authorization: str) -> None:
+        """Nothing on a line shows it."""
+
     def speak(self, version: str) -> None:  # noqa: ARG002 - nothing on a line names it
         """The handshake is over: from now on the end of the process may be the end of a call."""
         self._is_introduced = True

@@ -92,6 +92,10 @@ class StreamableHttp:
         """Name the revision in every request from now on, as 2025-06-18 and later demand."""
         self._headers[_PROTOCOL_VERSION] = version
 
+    def authorize(self, authorization: str) -> None:
+        """Show the server this credential from now on."""
+        self._headers[hdrs.AUTHORIZATION] = authorization
+
     def adopt(self, session_id: str, version: str) -> None:
         """Speak in a session that another process opened."""
         self.session_id = session_id

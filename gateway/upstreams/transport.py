@@ -39,6 +39,9 @@ class Channel(Protocol):
     def speak(self, version: str) -> None:
         """The handshake agreed on this revision: use it from now on."""
 
+    def authorize(self, authorization: str) -> None:
+        """Show the server this credential from now on: the caller's, refreshed."""
+
     async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
         """Send a request and deliver all that comes for it, until its answer or the end of its stream."""
 

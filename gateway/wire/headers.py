@@ -17,6 +17,9 @@ PARAM_PREFIX: Final = "Mcp-Param-"
 SESSION_ID: Final = "Mcp-Session-Id"
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
+WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
+"""Where a protected resource says where to log in (RFC 9728); its own path follows."""
+
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 

@@ -38,3 +38,21 @@ async def test_a_foreign_page_is_shown_the_door_before_the_server_hears_of_it(
         answer = await http.post(served.url, json={}, headers={header: foreign})
 
     assert answer.status == 403
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/version"])
+async def test_what_is_for_operators_is_on_their_listener_only(
+    legacy_servers: LegacyServers, gateway: Gateways, path: str
+) -> None:
+    """Issue: no admin on the public listener; and no MCP on the admin one."""
+    served = await gateway(legacy_servers.get("py-1.30").url, settings={"admin": "127.0.0.1:0"})
+    public = served.url.removesuffix("/mcp")
+    admin = f"http://{served.gateway.admin_address}"
+
+    async with aiohttp.ClientSession() as http:
+        async with http.get(f"{public}{path}") as response:
+            assert response.status == 404
+        async with http.get(f"{admin}{path}") as response:
+            assert response.status == 200
+        async with http.post(f"{admin}/mcp", json={}) as response:
+            assert response.status == 404

@@ -15,6 +15,8 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
+from tests.support.certificates import Authority
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "holdfast"
 HELMS = ("helm3", "helm4")  # under .tools/, put there by tests/run
@@ -327,7 +329,8 @@ def test_holdfast_accepts_the_configuration_that_the_chart_renders(values: str, 
     keys = tmp_path / "keys"
     keys.write_text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8\n")
     file = tmp_path / "holdfast.yaml"
-    file.write_text(text.replace("/var/run/holdfast/keys", str(keys)))
+    Authority(tmp_path).client("tls")
+    file.write_text(text.replace("/var/run/holdfast/keys", str(keys)).replace("/var/run/tls", str(tmp_path)))
     variables = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     for place, name in enumerate(re.findall(r"\$\{(\w+)\}", text)):
         is_key = name.startswith("HOLDFAST_SEAL_KEY")

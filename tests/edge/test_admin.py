@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from gateway.edge.admin import admin_app
@@ -97,3 +98,36 @@ async def test_nothing_else_is_served_and_nothing_is_changed_from_here(client: A
         assert reply.status == 404
     async with client.post("/livez") as reply:
         assert reply.status == 405
+
+
+# --- behind a token --------------------------------------------------------------------------
+
+TOKEN = "scrape-token-of-this-test"
+
+
+@pytest.fixture
+async def guarded(aiohttp_client: Serve, metrics: Metrics, checks: dict[str, Any]) -> AdminClient:
+    token = SecretStr(TOKEN)
+    return await aiohttp_client(
+        admin_app(metrics=metrics, checks=lambda: checks, version="1.2.3", token=token)
+    )
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_probes_never_need_the_token(guarded: AdminClient, path: str) -> None:
+    """Ours: a kubelet has none to show, and learns nothing secret."""
+    async with guarded.get(path) as reply:
+        assert reply.status == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/version"])
+async def test_everything_else_is_behind_the_token(guarded: AdminClient, path: str) -> None:
+    """Issue: admin behind its own address and optional token."""
+    for wrong in (None, "", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer \u00e9"):
+        headers = {} if wrong is None else {"Authorization": wrong}
+        async with guarded.get(path, headers=headers) as reply:
+            assert reply.status == 401
+            assert reply.headers["WWW-Authenticate"] == "Bearer"
+            assert TOKEN not in await reply.text()
+    async with guarded.get(path, headers={"Authorization": f"Bearer {TOKEN}"}) as reply:
+        assert reply.status == 200

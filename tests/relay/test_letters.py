@@ -166,3 +166,14 @@ def test_what_is_no_reply_and_no_request_is_refused(data: bytes) -> None:
         open_reply(data)
     with pytest.raises(LetterInvalid):
         open_round(Carry("here", 1, "crm", "x", 1, "d", data))
+
+
+def test_a_credential_travels_only_where_callers_refresh_theirs() -> None:
+    """Ours: the replica that has the call must show the server the present one; else it has it already."""
+    ann = Principal("p", b"ann", is_authenticated=True, authorization="Bearer new", outlives_credential=True)
+    carried = open_round(Carry("here", 1, "crm", "x", 1, "d", pack_request(request(principal=ann))))
+    before = Principal("p", b"ann", is_authenticated=True, authorization="Bearer old")
+    assert carried.request(before).principal.authorization == "Bearer new"
+    assert carried.request(before).principal.id == "p"
+    plain = Principal("p", b"hunter3", is_authenticated=True, authorization="Bearer hunter3")
+    assert b"hunter3" not in pack_request(request(principal=plain))

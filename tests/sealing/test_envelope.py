@@ -118,3 +118,26 @@ def test_only_so_many_writers_are_remembered() -> None:
     for _ in range(300):
         assert reader.open(_envelope().seal(b"x", "b"), "b") == b"x"
     assert len(reader._writers) == 256
+
+
+def test_letters_are_written_under_the_first_key_as_soon_as_the_ring_is_turned() -> None:
+    """Issue: keys of the traffic between replicas rotate too."""
+    ring = Keyring([OLD])
+    here, there = Envelope(ring, os.urandom), _envelope(OLD, NEW)
+    before = here.seal(b"x", "b")
+    ring.turn([NEW, OLD])
+    after = here.seal(b"x", "b")
+    assert (before[1:5], after[1:5]) == (OLD.mark, NEW.mark)
+    assert there.open(before, "b") == there.open(after, "b") == b"x"
+    assert before[-24:] != after[-24:]
+
+
+def test_a_key_that_left_the_ring_opens_nothing_any_more_even_if_it_did_before() -> None:
+    """Ours: writers are remembered, which must not outlive their key."""
+    ring = Keyring([NEW, OLD])
+    letter = _envelope(OLD).seal(b"x", "b")
+    reader = Envelope(ring, os.urandom)
+    assert reader.open(letter, "b") == b"x"
+    ring.turn([NEW])
+    with pytest.raises(LetterRefused, match="not in the ring"):
+        reader.open(letter, "b")

@@ -192,3 +192,35 @@ def test_a_key_is_neither_copied_nor_pickled() -> None:
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="not copied or pickled"):
             attempt(Key(SECRET))
+
+
+# --- turned ------------------------------------------------------------------------------------
+
+
+def test_a_ring_is_turned_at_once_and_as_a_whole() -> None:
+    """Issue: rotation while running; whoever has the ring has the new keys."""
+    old, new = Key(SECRET), Key(OTHER)
+    ring = Keyring([old])
+    ring.turn([new, old])
+    assert ring.first is new
+    assert ring.find(old.mark) is old
+    ring.turn([new])
+    assert ring.find(old.mark) is None
+
+
+@pytest.mark.parametrize("keys", [[], [Key(OTHER), Key(OTHER)]])
+def test_what_is_no_ring_changes_nothing(keys: list[Key]) -> None:
+    """Ours: a rotation that went wrong must not cost what is held."""
+    old = Key(SECRET)
+    ring = Keyring([old])
+    with pytest.raises(ValueError, match="ring"):
+        ring.turn(keys)
+    assert ring.keys == (old,)
+
+
+def test_a_name_is_the_same_wherever_the_secret_is_and_nothing_else_derived_from_it() -> None:
+    """Issue: principals agree across replicas and restarts; own label."""
+    assert Key(SECRET).principal(b"ann") == Key(SECRET).principal(b"ann")
+    assert Key(SECRET).principal(b"ann") != Key(SECRET).principal(b"bob")
+    assert Key(SECRET).principal(b"ann") != Key(OTHER).principal(b"ann")
+    assert Key(SECRET).principal(b"ann") not in Key(SECRET).fingerprint(b"ann")

@@ -86,7 +86,26 @@ def test_a_bad_keys_file_is_refused_without_showing_a_key(
     assert "hunter2" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", ["absent", ".", "nul\0"])
+@pytest.mark.parametrize("name", ["absent", "nul\0"])
 def test_a_keys_file_that_cannot_be_opened_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(KeysFileUnusable, match="cannot be"):
         read_keys_file(tmp_path / name)
+
+
+def test_a_folder_of_keys_is_read_by_the_names_of_its_files(tmp_path: Path) -> None:
+    """Issue: keys from a mounted secret; Kubernetes keeps its past in what begins with a dot."""
+    old, new = "ab" * 32, "cd" * 32
+    (tmp_path / "2-old").write_text(f"{old}\n")
+    (tmp_path / "1-new").write_text(f"# since Monday\n{new}\n")
+    (tmp_path / "..data").mkdir()
+    assert read_keys_file(tmp_path) == [new, old]
+
+
+def test_a_folder_without_keys_or_with_a_bad_one_is_refused_by_the_file_s_name(tmp_path: Path) -> None:
+    """Ours: the text never shows a key, also not the beginning of one."""
+    with pytest.raises(KeysFileUnusable, match="folder without a key"):
+        read_keys_file(tmp_path)
+    (tmp_path / "short").write_text("hunter2")
+    with pytest.raises(KeysFileUnusable, match="its file 'short': line 1") as refusal:
+        read_keys_file(tmp_path)
+    assert "hunter2" not in str(refusal.value)

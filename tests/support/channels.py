@@ -50,6 +50,9 @@ class FakeChannel:
     def speak(self, version: str) -> None:
         self.version = version
 
+    def authorize(self, authorization: str) -> None:
+        self.authorization = authorization
+
     async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
         message: Json = decode(body)
         self.sent.append(message)

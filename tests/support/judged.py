@@ -29,10 +29,10 @@ def install() -> None:
 
     serve, body_of = mcp.Endpoint._serve, reply.body_of
 
-    async def serve_and_tell(self: Any, request: Any, body: Any, modern: Any, started: float) -> Any:
+    async def serve_and_tell(self: Any, request: Any, body: Any, modern: Any, *rest: Any) -> Any:
         token = ANSWERED.set(modern.method)
         try:
-            return await serve(self, request, body, modern, started)
+            return await serve(self, request, body, modern, *rest)
         finally:
             ANSWERED.reset(token)
 
@@ -46,7 +46,7 @@ def install() -> None:
             _judge(data)
         return encode_message(data)
 
-    mcp.Endpoint._serve = serve_and_tell  # type: ignore[method-assign]
+    mcp.Endpoint._serve = serve_and_tell  # type: ignore[method-assign, assignment]
     reply.body_of = read_body  # type: ignore[assignment]
     reply.encode_message = read_event  # type: ignore[attr-defined]
 

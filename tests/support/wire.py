@@ -82,11 +82,17 @@ class Wire:
     """One client. Its requests share nothing but the connection pool."""
 
     def __init__(
-        self, url: str, *, capabilities: Json | None = None, authorization: str | None = None
+        self,
+        url: str,
+        *,
+        capabilities: Json | None = None,
+        authorization: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.url = url
         self.capabilities = ALL if capabilities is None else capabilities
         self.authorization = authorization
+        self._own_headers = headers or {}
         self._ids = count(1)
         self._http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -164,7 +170,7 @@ class Wire:
             headers["Mcp-Name"] = params[NAMED_BY[method]]
         if self.authorization is not None:
             headers["Authorization"] = self.authorization
-        return headers
+        return {**headers, **self._own_headers}
 
 
 def _answer(method: str, params: Json, number: int, response: aiohttp.ClientResponse, raw: bytes) -> Answer:

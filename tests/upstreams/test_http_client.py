@@ -1,5 +1,7 @@
 """What all HTTP channels share: redirects stay within the origin, faults have our names."""
 
+import ssl
+
 import aiohttp
 import pytest
 from yarl import URL
@@ -104,3 +106,35 @@ async def test_one_caller_s_cookies_are_nobody_else_s(server: Scripted) -> None:
         await client.close()
     assert not any("cookie" in turn.headers for turn in server.turns)
     assert server.turns[0].headers["user-agent"] == "holdfast/9"
+
+
+def _ssl_error(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, f"[SSL: {reason}]")
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (
+            _ssl_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+            "tlsv13 alert certificate required",
+        ),
+        (_ssl_error("TLSV1_ALERT_UNKNOWN_CA"), "tlsv1 alert unknown ca"),
+    ],
+)
+def test_a_server_that_refuses_our_certificate_is_told_of(cause: ssl.SSLError, told: str) -> None:
+    """Ours: under TLS 1.3 the alert comes in place of the response; the request was not read."""
+    error = aiohttp.ClientOSError(1, "read failed")
+    error.__cause__ = cause
+    found = translated(error)
+    assert isinstance(found, UpstreamUnreachable)
+    assert str(found) == f"TLS: the server refused ours: {told}"
+
+
+def test_a_connection_that_merely_breaks_may_have_run_the_call() -> None:
+    """Ours: only an alert is certain."""
+    error = aiohttp.ClientOSError(104, "reset")
+    error.__cause__ = _ssl_error("APPLICATION_DATA_AFTER_CLOSE_NOTIFY")
+    assert isinstance(translated(error), UpstreamLost)
