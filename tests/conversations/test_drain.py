@@ -137,7 +137,7 @@ async def test_what_is_left_at_the_end_is_cancelled_and_refused_precisely(
 # --- running rounds ----------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("R24")
+@pytest.mark.requirement("R34")
 @pytest.mark.parametrize("kind", ["py-1.30", "ts-1.32"])
 async def test_a_running_round_is_sent_on_to_the_replica_that_stays(
     redis_server: RedisServer, tmp_path: Path, kind: str

@@ -18,7 +18,7 @@ from tests.support.waiting import until
 from tests.support.wire import Wire, accept
 
 
-@pytest.mark.requirement("R24")
+@pytest.mark.requirement("R34")
 async def test_the_python_client_waits_for_a_slow_tool_in_slices(newest: Running, gateway: Gateways) -> None:
     """Ours: the tool runs once; each round but the last has a `requestState` and no question."""
     served = await gateway(newest.url, slice="300ms")
