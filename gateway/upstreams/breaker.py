@@ -40,7 +40,7 @@ class Breaker:
             case Circuit.OPEN:
                 left = self._opened_at + self._seconds - self._now()
                 if left > 0:
-                    return left
+                    return min(left, self._seconds)  # a sum of floats may be a little more
                 self.circuit = Circuit.HALF_OPEN
                 return None
             case Circuit.HALF_OPEN:
