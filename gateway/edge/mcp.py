@@ -183,6 +183,7 @@ class Endpoint:
                     turn.heard,
                     asked.id,
                     self._limits.keepalive,
+                    self._limits.write_timeout,
                     turn.readdressed(self._refusals),
                 )
             else:

@@ -8,6 +8,7 @@ listen     what changes at the server, told for as long as the client wants to h
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -32,6 +33,8 @@ from gateway.holds.directory import Directory
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
 from gateway.relay.era import UpstreamEra
+from gateway.relay.fuse import Fuse
+from gateway.relay.handover import HandOver
 from gateway.relay.introductions import Acquaintance, Introductions
 from gateway.relay.ladder import Ladder, Retry, new_listener
 from gateway.relay.lines import OwnLine, SharedLine
@@ -51,6 +54,7 @@ from gateway.settings.upstream import Sessions, Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
 from gateway.upstreams.background import Background
+from gateway.upstreams.breaker import Breaker
 from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.flag import Flag
 from gateway.upstreams.pool import Caller, Pool
@@ -91,25 +95,31 @@ class Relay:
             version=shared.version,
             log=self._log,
         )
+        breaker = Breaker(time.monotonic, failures=settings.breaker.failures, seconds=settings.breaker.open)
         self._place = Place(
             name=name,
             settings=settings,
             policy=policy_of(settings),
             hold_seconds=min(settings.holds.ttl, shared.ticket_seconds),
-            pool=Pool(_pooled(settings), self._open_for),
+            pool=Pool(_pooled(settings), Fuse(name, breaker, self._open_for, shared.metrics).open),
             tickets=TicketOffice(
                 shared.box, upstream=name, replica=shared.replica, ttl=shared.ticket_seconds, now=shared.now
             ),
             ids=Ids(shared.replica),
             roots=RootsMemory(settings.asks.roots_ttl, shared.now),
             metrics=shared.metrics,
-            ledger=Ledger(settings.holds.max),
-            directory=Directory(shared.store, replica=shared.replica, seconds=shared.ticket_seconds),
+            ledger=Ledger(settings.holds.max, settings.holds.per_principal),
+            directory=Directory(
+                shared.store, replica=shared.replica, seconds=shared.ticket_seconds, lease=shared.lease
+            ),
             doubt=self.era.doubt,
         )
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
-        self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen, shared.courier)
+        replays = ReplayPolicy(settings, self._fetch)
+        self._ladder = Ladder(self._place, replays, self._reopen, shared.courier)
+        self.farewell = HandOver(self._place, replays)
+        """What becomes of its exchanges when this process stops."""
         self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
         is_shared = settings.sessions.mode == "affinity"
@@ -126,7 +136,7 @@ class Relay:
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
         if self._shared.courier is not None:
-            self._shared.courier.serve(self.name, self._ladder.join)
+            self._shared.courier.serve(self.name, self._ladder.join, self._ladder.reconsider)
         await self._dialer.start()
         await self.passthrough.start()
         self._place.pool.start()

@@ -13,6 +13,8 @@ class LogEvent(StrEnum):
     ROUND = "round"
     STARTED = "started"
     DRAINING = "draining"
+    DRAINED = "drained"
+    """What could be handed over was, what could be waited for was; the line says how much is cancelled now."""
     STOPPED = "stopped"
     LISTENING = "listening"
     EPHEMERAL_KEY = "ephemeral_key"
@@ -31,6 +33,9 @@ class LogEvent(StrEnum):
     SESSION_CLOSED = "session_closed"
     SESSION_LOST = "session_lost"
     HANDSHAKE_FAILED = "handshake_failed"
+    CIRCUIT_OPENED = "circuit_opened"
+    """The upstream could not be reached several times in a row: calls that need a session are refused for a while."""
+    CIRCUIT_CLOSED = "circuit_closed"
     HOLD_OPENED = "hold_opened"
     HOLD_ENDED = "hold_ended"
     HOLD_EXPIRED = "hold_expired"
@@ -51,6 +56,8 @@ class LogEvent(StrEnum):
     """From a replica of another key or version, or from nobody of ours."""
     REPLICA_LOST = "replica_lost"
     """Another replica's heart has stopped while it had to do with a round of ours."""
+    FROZEN = "frozen"
+    """This process did not run for a while: others may have taken over, so it asks before it delivers anything."""
     INTERNAL_ERROR = "internal_error"
     TASK_FAILED = "task_failed"
     CONFIG_LOADED = "config_loaded"
@@ -102,6 +109,7 @@ class LetterKind(StrEnum):
     SAID = "said"
     LEFT = "left"
     UNKNOWN = "unknown"
+    PAUSE = "pause"
 
 
 class AskKind(StrEnum):
@@ -144,6 +152,8 @@ class HoldEnd(StrEnum):
     UPSTREAM_LOST = "upstream_lost"
     EVICTED = "evicted"
     DRAINED = "drained"
+    HANDED_OVER = "handed_over"
+    """To whichever replica its client comes to next."""
 
 
 class SessionState(StrEnum):
