@@ -82,6 +82,11 @@ class Shared:
     store: Store
     courier: "Courier | None" = None
     """The way to other replicas, if there are any."""
+    ids: Ids = field(init=False)
+    """One count for all upstreams: the store knows an exchange by its id alone."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", Ids(self.replica))
 
 
 @dataclass(frozen=True, slots=True)
