@@ -45,6 +45,11 @@ class Directory:
         """
         return await self._store.owner(exchange)
 
+    @staticmethod
+    def is_done(owner: Owner) -> bool:
+        """Has the exchange ended?"""
+        return owner.stage >= _DONE
+
     def is_me(self, replica: str) -> bool:
         """Is it this replica?"""
         return replica == self._replica

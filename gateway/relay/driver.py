@@ -74,6 +74,7 @@ class Driver:
         "_settling",
         "_work_clock",
         "exchange_id",
+        "is_in_doubt",
     )
 
     def __init__(
@@ -94,6 +95,8 @@ class Driver:
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
         self._last_reply: Reply | None = None
+        self.is_in_doubt = False
+        """Did its answers perhaps never reach the server? Its first owner died over them."""
         self._work_clock = WorkClock(place.settings.call_timeout)
         self._settling: Alarm | None = None
 
@@ -296,7 +299,9 @@ class Driver:
         if isinstance(ending, Abort):
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
             is_late = isinstance(ending.error, UpstreamTimedOut)
-            if is_late and self._exchange.round and self._call.session.id is None:
+            if is_late and self.is_in_doubt:
+                ending = Abort(CallLost("answers_in_doubt", "they were taken, and no result came"))
+            elif is_late and self._exchange.round and self._call.session.id is None:
                 ending = Abort(UpstreamTimedOut(detail=_NOBODY_HEARD))
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 

@@ -10,6 +10,7 @@ Which rung is right follows from the ticket alone; what each does is the driver'
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -158,15 +159,22 @@ class Ladder:
         """Become the owner, then bring the exchange back. False: another replica was quicker."""
         directory, claims = self._place.directory, retry.claims
         if owner is not None and owner.stage > 2 * claims.round + 1:
+            if directory.is_done(owner) and not directory.is_me(owner.replica):
+                # Nobody can tell whether this is the retry that is owed it, so nothing is started either way.
+                raise CallLost("outcome_lost", "it ended, and the replica that had its outcome is gone")
             raise StateRejected("ticket of an earlier round")
         if not await directory.take_over(claims.exchange, owner, claims.round):
             return False
-        # Were the answers taken before its owner died? Then they may have reached the server already.
+        # Were the answers taken before its owner died? Then they may have reached the server already, or not:
+        # a call that may run again does so at once, of any other only the result can be waited for.
         is_taken = owner is not None and owner.stage == 2 * claims.round + 1
-        driver = await self._reattach(retry.request, claims, is_taken=is_taken)
+        may_run_again = is_taken and await self._replays.allows(retry.request)
+        driver = None if may_run_again else await self._reattach(retry.request, claims, is_taken=is_taken)
         if driver is None:
+            self._end_session(retry.request, claims)
             await self._replay(retry, listener)
             return True
+        driver.is_in_doubt = is_taken
         listener.rung = Rung.REATTACHED
         _resume(driver, retry, listener)
         return True
@@ -196,6 +204,16 @@ class Ladder:
             place.pool.release(session, reusable=False)
             return None
         return driver
+
+    def _end_session(self, request: ClientRequest, claims: Claims) -> None:
+        """Whoever opened it is gone, and nobody else knows of it: the call in it would wait for ever."""
+        if claims.session_id is not None:
+            ending = self._end_session_now(request.caller(), claims.session_id, claims.version)
+            self._place.background.start(ending, "end-session")
+
+    async def _end_session_now(self, caller: Caller, session_id: str, version: str) -> None:
+        with contextlib.suppress(GatewayError):
+            await (await self._reopen(caller, session_id, version)).close()
 
     async def _answers(self, session: Session) -> bool:
         """Does the server still know the session?"""

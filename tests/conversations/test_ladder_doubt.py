@@ -1,0 +1,127 @@
+"""A gateway dies at the worst moment: its book says that answers were taken, or that all is over, and no more.
+
+What the book says is written into it by the test, in the words of `stores.redis`: the moment itself lasts less
+than a millisecond. Everything else is real.
+"""
+
+import contextlib
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+
+from tests.support.peers import Running, start_legacy
+from tests.support.redis import RedisServer
+from tests.support.serving import serving
+from tests.support.waiting import until
+from tests.support.wire import Answer, Wire, accept
+
+_TAKEN = 3
+"""The stage of a first round whose answers were taken."""
+_DONE = 2**31
+
+
+@contextlib.asynccontextmanager
+async def bereaved(
+    folder: Path, redis: RedisServer, legacy: Running, tool: str, *, stage: int | None, **upstream: Any
+) -> AsyncIterator[tuple[Wire, Answer]]:
+    """A client with a ticket whose owner died at this stage, at another replica."""
+    store = redis.url.get_secret_value()
+    settings = {"store": store, "sealing": {"keys": [secrets.token_urlsafe(32)]}, "replica_heartbeat": "0.2s"}
+    for name in ("first", "second"):
+        (folder / name).mkdir()
+    upstream = {"url": legacy.url, **upstream}
+    async with (
+        serving(folder / "second", upstream, **settings) as second,
+        serving(folder / "first", upstream, **settings) as first,
+        Wire(first.url) as there,
+        Wire(second.url) as here,
+    ):
+        asked = await there.tool(tool, {"id": "one", "questions": 1})
+        first.tell(signal.SIGKILL)
+        await first.ended()
+        if stage is not None:
+            await _write_stage(store, stage)
+        yield here, asked
+
+
+async def _write_stage(store: str, stage: int) -> None:
+    async with Redis.from_url(store) as book:
+        [key] = [key async for key in book.scan_iter("holdfast:owner:*")]
+        fence, _, owner = (await book.get(key)).split(b" ", 2)
+        await book.set(key, b"%b %d %b" % (fence, stage, owner), keepttl=True)
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    return {name: value for name, value in answer.error["data"].items() if name != "errorId"}
+
+
+async def test_answers_that_may_have_been_delivered_are_not_delivered_again(
+    own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Ours (rung 3): only the result can be waited for; if none comes, the client learns what is in doubt."""
+    async with start_legacy("py-1.30", event_store=True) as legacy:
+        async with bereaved(
+            tmp_path, own_redis_server, legacy, "ask_chain", stage=_TAKEN, call_timeout="1s"
+        ) as (client, asked):
+            refused = await client.retry(asked, {"answer": accept(answer="42")})
+        observed = await legacy.observed()
+    assert refused.error["code"] == -31001
+    assert _told(refused) == {
+        "reason": "answers_in_doubt",
+        "sideEffectsPossible": True,
+        "canStartAgain": True,
+    }
+    assert not [entry for entry in observed["http"] if "42" in str(entry.get("body"))]
+
+
+async def test_a_call_that_may_run_again_does_not_wait_for_what_is_in_doubt(
+    own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Ours (rung 4): the answers go to a run of their own, and the old one is ended."""
+    async with start_legacy("py-1.30", event_store=True) as legacy:
+        async with bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_TAKEN) as (
+            client,
+            asked,
+        ):
+            done = await client.retry(asked, {"answer": accept(answer="42")})
+            assert done.text == '{"id": "one", "answers": ["42"]}'
+            await _until_ended(legacy)
+
+
+async def test_an_outcome_that_died_with_its_owner_is_said_to_be_lost(
+    own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Ours (rung 5): the ticket is good, the call ran to its end, and nobody has what it said."""
+    async with start_legacy("py-1.30", event_store=True) as legacy:
+        async with bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_DONE) as (
+            client,
+            asked,
+        ):
+            refused = await client.retry(asked, {"answer": accept(answer="42")})
+    assert _told(refused) == {"reason": "outcome_lost", "sideEffectsPossible": True, "canStartAgain": True}
+
+
+async def test_the_session_of_a_call_that_is_refused_is_ended(
+    own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Ours (rung 5): whoever opened it is dead; only the ticket knows that it is there."""
+    async with start_legacy("py-1.30") as legacy:
+        async with bereaved(tmp_path, own_redis_server, legacy, "ask_chain", stage=None) as (client, asked):
+            refused = await client.retry(asked, {"answer": accept(answer="42")})
+            assert _told(refused)["reason"] == "hold_lost"
+            await _until_ended(legacy)
+
+
+async def _until_ended(legacy: Running) -> None:
+    """Wait until the session of the first call was deleted."""
+
+    async def look() -> bool:
+        seen = (await legacy.observed())["http"]
+        session = next(entry["session"] for entry in seen if "tools/call" in str(entry.get("body")))
+        return any(entry["verb"] == "DELETE" and entry["session"] == session for entry in seen)
+
+    await until(look, 15)
