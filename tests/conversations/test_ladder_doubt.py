@@ -7,7 +7,7 @@ than a millisecond. Everything else is real.
 import contextlib
 import secrets
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,23 @@ _DONE = 2**31
 
 @contextlib.asynccontextmanager
 async def bereaved(
-    folder: Path, redis: RedisServer, legacy: Running, tool: str, *, stage: int | None, **upstream: Any
+    folder: Path,
+    redis: RedisServer,
+    legacy: Running,
+    tool: str,
+    *,
+    stage: int | None,
+    answers: Sequence[str] = (),
+    questions: int = 1,
+    **upstream: Any,
 ) -> AsyncIterator[tuple[Wire, Answer]]:
-    """A client with a ticket whose owner died at this stage, at another replica."""
+    """A client with its first ticket, whose owner died at this stage, or after these answers; at another replica."""
     store = redis.url.get_secret_value()
-    settings = {"store": store, "sealing": {"keys": [secrets.token_urlsafe(32)]}, "replica_heartbeat": "0.2s"}
+    settings: dict[str, Any] = {
+        "store": store,
+        "sealing": {"keys": [secrets.token_urlsafe(32)]},
+        "replica_heartbeat": "0.2s",
+    }
     for name in ("first", "second"):
         (folder / name).mkdir()
     upstream = {"url": legacy.url, **upstream}
@@ -40,7 +52,10 @@ async def bereaved(
         Wire(first.url) as there,
         Wire(second.url) as here,
     ):
-        asked = await there.tool(tool, {"id": "one", "questions": 1})
+        asked = last = await there.tool(tool, {"id": "one", "questions": questions})
+        for answer in answers:
+            [key] = last.asked
+            last = await there.retry(last, {key: accept(answer=answer)})
         first.tell(signal.SIGKILL)
         await first.ended()
         if stage is not None:
@@ -51,8 +66,10 @@ async def bereaved(
 async def _write_stage(store: str, stage: int) -> None:
     async with Redis.from_url(store) as book:
         [key] = [key async for key in book.scan_iter("holdfast:owner:*")]
-        fence, _, owner = (await book.get(key)).split(b" ", 2)
-        await book.set(key, b"%b %d %b" % (fence, stage, owner), keepttl=True)
+        known = await book.get(key)
+        assert isinstance(known, bytes)
+        fence, _, owner = known.decode().split(" ", 2)
+        await book.set(key, f"{fence} {stage} {owner}", keepttl=True)
 
 
 def _told(answer: Answer) -> dict[str, Any]:
@@ -82,26 +99,42 @@ async def test_a_call_that_may_run_again_does_not_wait_for_what_is_in_doubt(
     own_redis_server: RedisServer, tmp_path: Path
 ) -> None:
     """Ours (rung 4): the answers go to a run of their own, and the old one is ended."""
+    async with (
+        start_legacy("py-1.30", event_store=True) as legacy,
+        bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_TAKEN) as (client, asked),
+    ):
+        done = await client.retry(asked, {"answer": accept(answer="42")})
+        assert done.text == '{"id": "one", "answers": ["42"]}'
+        await _until_ended(legacy)
+
+
+async def test_questions_that_died_with_their_owner_on_the_way_are_asked_again(
+    own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Ours (rung 3): the answers were delivered, the next question was asked, and the client heard nothing of it."""
     async with start_legacy("py-1.30", event_store=True) as legacy:
-        async with bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_TAKEN) as (
-            client,
-            asked,
-        ):
-            done = await client.retry(asked, {"answer": accept(answer="42")})
-            assert done.text == '{"id": "one", "answers": ["42"]}'
-            await _until_ended(legacy)
+        async with bereaved(
+            tmp_path, own_redis_server, legacy, "ask_chain", stage=None, answers=["42"], questions=2
+        ) as (client, asked):
+            more = await client.retry(asked, {"answer": accept(answer="42")})
+            [key] = more.asked
+            assert more.asked[key]["params"]["message"] == "one question 2"
+            done = await client.retry(more, {key: accept(answer="43")})
+            assert done.text == '{"id": "one", "answers": ["42", "43"]}'
+        observed = await legacy.observed()
+    for answer in ("'42'", "'43'"):
+        assert len([entry for entry in observed["http"] if answer in str(entry.get("body"))]) == 1
 
 
 async def test_an_outcome_that_died_with_its_owner_is_said_to_be_lost(
     own_redis_server: RedisServer, tmp_path: Path
 ) -> None:
     """Ours (rung 5): the ticket is good, the call ran to its end, and nobody has what it said."""
-    async with start_legacy("py-1.30", event_store=True) as legacy:
-        async with bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_DONE) as (
-            client,
-            asked,
-        ):
-            refused = await client.retry(asked, {"answer": accept(answer="42")})
+    async with (
+        start_legacy("py-1.30", event_store=True) as legacy,
+        bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_DONE) as (client, asked),
+    ):
+        refused = await client.retry(asked, {"answer": accept(answer="42")})
     assert _told(refused) == {"reason": "outcome_lost", "sideEffectsPossible": True, "canStartAgain": True}
 
 
@@ -109,11 +142,13 @@ async def test_the_session_of_a_call_that_is_refused_is_ended(
     own_redis_server: RedisServer, tmp_path: Path
 ) -> None:
     """Ours (rung 5): whoever opened it is dead; only the ticket knows that it is there."""
-    async with start_legacy("py-1.30") as legacy:
-        async with bereaved(tmp_path, own_redis_server, legacy, "ask_chain", stage=None) as (client, asked):
-            refused = await client.retry(asked, {"answer": accept(answer="42")})
-            assert _told(refused)["reason"] == "hold_lost"
-            await _until_ended(legacy)
+    async with (
+        start_legacy("py-1.30") as legacy,
+        bereaved(tmp_path, own_redis_server, legacy, "ask_chain", stage=None) as (client, asked),
+    ):
+        refused = await client.retry(asked, {"answer": accept(answer="42")})
+        assert _told(refused)["reason"] == "hold_lost"
+        await _until_ended(legacy)
 
 
 async def _until_ended(legacy: Running) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from gateway.app import Gateway
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
 from gateway.relay import place as module
-from gateway.app import Gateway
 from gateway.relay.place import Ids, Place, RootsMemory, policy_of
 from gateway.settings.model import Settings
 from gateway.settings.upstream import Upstream

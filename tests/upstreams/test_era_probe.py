@@ -116,6 +116,6 @@ async def test_a_session_that_was_opened_by_the_question_is_ended() -> None:
             assert await ask_era(forwarder, version="1", authorization="Bearer t") == ("legacy", {})
         finally:
             await forwarder.close()
-        asked, ended = server.turns
+        _, ended = server.turns
     assert (ended.verb, ended.headers["mcp-session-id"]) == ("DELETE", "stray")
     assert ended.headers["authorization"] == "Bearer t"
