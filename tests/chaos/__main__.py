@@ -1,32 +1,49 @@
-"""`python -m tests.chaos`: see __init__."""
-import argparse, asyncio, sys
-from collections import Counter
+"""`python -m tests.chaos`: breaks a whole deployment on purpose, and reports what became of every exchange.
+
+Exit codes: 0 every zero is zero, 1 one is not (the stories are on standard error), 2 wrong usage.
+"""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
 from tests.chaos.plan import Plan
 from tests.chaos.records import FaultKind
+from tests.chaos.report import as_markdown, put_between_marks, zeros
 from tests.chaos.run import run
+from tests.chaos.story import stories
 
-p=argparse.ArgumentParser(); p.add_argument("--exchanges",type=int,default=1000); p.add_argument("--seed",type=int,default=1)
-p.add_argument("--kinds",default=",".join(FaultKind)); p.add_argument("--mcp",type=float,default=0.1); p.add_argument("--pause",type=float,default=2.0)
-o=p.parse_args()
-out=asyncio.run(run(Plan(o.exchanges,o.seed,kinds=frozenset(FaultKind(k) for k in o.kinds.split(",") if k),mcp_share=o.mcp,pause=o.pause), lambda t: print(t,file=sys.stderr,flush=True)))
-j=out.judgement
-print(Counter((v.kind,v.detail,v.is_true) for v in j.verdicts))
-for v in j.untrue: print("UNTRUE",v)
-for n in ("twice","reruns","crossed","asked_again"): print(n,len(getattr(j,n)),getattr(j,n)[:10])
-print(out.leaks); print(Counter(f.kind for f in out.records.faults)); 
-for b in out.own_faults[:20]: print("BUG",b)
-from tests.chaos.story import story
-by={t.task.name:t for t in out.records.told}
-for v in j.untrue[:6]: print(v.detail, v.why[:200]); print(story(by[v.name],out.records))
-for text in out.leaks.sessions[:4]:
-    up,sid=text.split()[:2]; sid=sid.strip(",")
-    print(text); print([ (e["verb"],e.get("lastEventId"),str(e.get("body"))[:150]) for e in out.records.servers[up]["http"] if e["session"]==sid])
-import re
-for text in j.twice[:3]:
-    for up,srv in out.records.servers.items():
-        m=re.search(r"\('([^']+)', '([^']+)', '(.*?)'\)",text)
-        if m and m[1]==up:
-            es=[e for e in srv["http"] if e["session"]==m[2]]
-            print(text); print([(e["verb"],e.get("lastEventId"),str(e.get("body"))[:160]) for e in es])
-            names=set(re.findall(r"chaos-\d+-\d+\.",str(es)))
-            for n in names: print(story(by[n],out.records))
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--exchanges", type=int, default=1000, help="how many [1000]")
+    parser.add_argument("--seed", type=int, default=1, help="of exchanges and faults [1]")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="put the report between its marks")
+    parser.add_argument(
+        "--kinds", default=",".join(FaultKind), help=f"of faults, with commas [{','.join(FaultKind)}]"
+    )
+    parser.add_argument("--pause", type=float, default=2.0, help="seconds between two faults [2]")
+    return parser
+
+
+def main() -> int:
+    """Run, print, and say by the exit code whether everything held."""
+    parser = _parser()
+    options = parser.parse_args()
+    try:
+        kinds = frozenset(FaultKind(kind) for kind in options.kinds.split(",") if kind)
+    except ValueError as problem:
+        parser.error(str(problem))
+    plan = Plan(options.exchanges, options.seed, pause=options.pause, kinds=kinds)
+    outcome = asyncio.run(run(plan, lambda text: print(text, file=sys.stderr, flush=True)))
+    text = as_markdown(outcome)
+    print(text)
+    if options.report is not None:
+        put_between_marks(options.report, text)
+    print(stories(outcome), file=sys.stderr)
+    return int(any(zeros(outcome).values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

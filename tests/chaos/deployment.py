@@ -1,4 +1,4 @@
-"""Everything that runs in a run: one Redis, the legacy servers, wires, three gateways, a balancer. It breaks nothing."""
+"""Everything that runs in a run: one Redis, the servers, wires, three gateways, a balancer. It breaks nothing."""
 
 import asyncio
 import contextlib

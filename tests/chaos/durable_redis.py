@@ -24,7 +24,9 @@ class DurableRedis:
 
     @property
     def version(self) -> str:
-        said = subprocess.run([redis_command(), "--version"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            [redis_command(), "--version"], capture_output=True, text=True, check=True
+        ).stdout
         return next(word[2:] for word in said.split() if word.startswith("v="))
 
     def start(self) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import Any
 
 from tests.chaos.deployment import Deployment
 from tests.chaos.plan import Stroke
@@ -17,12 +18,15 @@ _MOST_BUSY = 2
 class Breaker:
     """Strikes until it is told to stop; then everything is as it was, and runs."""
 
-    def __init__(self, whole: Deployment, strokes: Iterator[Stroke]) -> None:
+    def __init__(self, whole: Deployment, strokes: Iterator[Stroke], kinds: Iterable[FaultKind]) -> None:
         self._whole = whole
         self._strokes = strokes
         self._redis = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self.faults: list[Fault] = []
+        self._missing = set(kinds)
+        self.has_struck_each = asyncio.Event()
+        """Every kind of fault has come at least once."""
 
     async def run(self, enough: asyncio.Event) -> None:
         """Strike, one after the other, until it is enough."""
@@ -42,18 +46,27 @@ class Breaker:
     def _strike(self, stroke: Stroke) -> None:
         match stroke.kind:
             case FaultKind.RESET:
-                self._reset(stroke)
+                has_struck = self._reset(stroke)
             case FaultKind.REDIS:
+                has_struck = True
                 self._start(self._restart_redis(stroke))
             case _:
-                idle = [replica for replica in self._whole.replicas.values() if not replica.is_busy]
-                if len(self._whole.replicas) - len(idle) >= _MOST_BUSY:
-                    return
-                replica = next((one for one in idle if one.name == stroke.replica), idle[0])
-                replica.is_busy = True
-                self._start(self._harm(replica, stroke))
+                has_struck = self._harm_one(stroke)
+        if has_struck:
+            self._missing.discard(stroke.kind)
+        if not self._missing:
+            self.has_struck_each.set()
 
-    def _start(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def _harm_one(self, stroke: Stroke) -> bool:
+        idle = [replica for replica in self._whole.replicas.values() if not replica.is_busy]
+        if len(self._whole.replicas) - len(idle) >= _MOST_BUSY:
+            return False
+        replica = next((one for one in idle if one.name == stroke.replica), idle[0])
+        replica.is_busy = True
+        self._start(self._harm(replica, stroke))
+        return True
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._under_way.add(asyncio.ensure_future(work))
 
     async def _harm(self, replica: Replica, stroke: Stroke) -> None:
@@ -87,7 +100,7 @@ class Breaker:
             detail = "killed" if is_crash else "stopped"
             self.faults.append(Fault(FaultKind.REDIS, "redis", began, self._whole.now(), detail))
 
-    def _reset(self, stroke: Stroke) -> None:
+    def _reset(self, stroke: Stroke) -> bool:
         dice = random.Random(stroke.seed)
         hit = [wire for wires in self._whole.wires[stroke.upstream] for wire in wires.cut(stroke.share, dice)]
         if hit:
@@ -103,3 +116,4 @@ class Breaker:
                     has_strangers=any(not wire.exchanges for wire in hit),
                 )
             )
+        return bool(hit)

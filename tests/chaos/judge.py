@@ -103,7 +103,9 @@ class Judge:
                 return Verdict(name, "cut", "before the first ticket", bool(hit), _words(hit))
             case _:
                 last = told.attempts[-1]
-                return Verdict(name, "lost", told.ending, is_true=False, why=f"round {last.round}: {last.outcome}")
+                return Verdict(
+                    name, "lost", told.ending, is_true=False, why=f"round {last.round}: {last.outcome}"
+                )
 
     def _completed(self, told: Told) -> Verdict:
         task = told.task
@@ -172,7 +174,9 @@ class Judge:
     # --- all together --------------------------------------------------------------------
 
     def _find_doubles(self, found: Judgement) -> None:
-        repeatable = {answer for told in self._records.told if told.task.is_repeatable for answer in told.task.answers}
+        repeatable = {
+            answer for told in self._records.told if told.task.is_repeatable for answer in told.task.answers
+        }
         by_ask: Counter[tuple[str, str, str]] = Counter()
         by_value: Counter[str] = Counter()
         for upstream, server in self._records.servers.items():

@@ -1,6 +1,5 @@
 """What is left when all is over: sessions at the servers, sockets to them, processes, keys in Redis."""
 
-import asyncio
 import contextlib
 from dataclasses import dataclass, field
 
@@ -8,6 +7,7 @@ from redis.asyncio import Redis
 
 from tests.chaos.deployment import Deployment
 from tests.chaos.records import Fault, FaultKind
+from tests.support.waiting import until
 
 
 @dataclass(slots=True)
@@ -32,10 +32,12 @@ class Leaks:
 
 async def look_for_leaks(whole: Deployment, faults: list[Fault], seconds: float) -> Leaks:
     """After every gateway has ended. What is still closing gets so many seconds for it."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while any(wires.open for some in whole.wires.values() for wires in some):
-                await asyncio.sleep(0.05)
+
+    async def all_closed() -> bool:
+        return not any(wires.open for some in whole.wires.values() for wires in some)
+
+    with contextlib.suppress(AssertionError, TimeoutError):
+        await until(all_closed, seconds)
     leaks = Leaks()
     killed = {fault.target for fault in faults if fault.kind is FaultKind.KILL}
     for upstream, server in whole.servers.items():
@@ -49,7 +51,9 @@ async def look_for_leaks(whole: Deployment, faults: list[Fault], seconds: float)
                 leaks.sessions.append(f"{upstream} {session}, last used by {user}")
         for wires in whole.wires[upstream]:
             leaks.sockets += [f"{upstream}: {sorted(wire.exchanges)}" for wire in wires.open]
-    leaks.processes = [f"{replica.name}: {pid}" for replica in whole.replicas.values() for pid in replica.left_behind()]
+    leaks.processes = [
+        f"{replica.name}: {pid}" for replica in whole.replicas.values() for pid in replica.left_behind()
+    ]
     async with Redis.from_url(whole.redis.url) as redis:
         async for key in redis.scan_iter("*"):
             if await redis.ttl(key) == -1:

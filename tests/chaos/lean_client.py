@@ -166,7 +166,7 @@ def read_response(data: bytes) -> Response:
 
 
 def _unchunked(data: bytes) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while True:
         size, found, rest = data.partition(b"\r\n")
         length = int(size, 16) if found else -1

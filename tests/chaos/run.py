@@ -4,14 +4,16 @@ import asyncio
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from tests.chaos.deployment import Deployment, deployed
 from tests.chaos.faults import Breaker
 from tests.chaos.judge import Judge, Judgement
-from tests.chaos.lean_client import LeanClient
 from tests.chaos.leaks import Leaks, look_for_leaks
+from tests.chaos.lean_client import LeanClient
 from tests.chaos.plan import Plan
-from tests.chaos.records import Attempt, Ending, Records, Task, Told
+from tests.chaos.records import Attempt, Records, Task, Told
+from tests.chaos.replicas import Replica
 from tests.chaos.sdk_client import SdkClient
 from tests.chaos.tickets import TicketReader
 
@@ -37,10 +39,10 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
     async with deployed(plan) as whole:
         tell(f"running: 3 gateways, {len(whole.servers)} servers, 1 Redis")
         enough = asyncio.Event()
-        breaker = Breaker(whole, plan.faults())
+        breaker = Breaker(whole, plan.faults(), plan.kinds)
         breaking = asyncio.ensure_future(breaker.run(enough))
         try:
-            told = await _work(plan, whole, tell, breaking)
+            told = await _work(plan, whole, tell, breaker, breaking)
         finally:
             enough.set()
             await breaking
@@ -54,7 +56,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
         records.servers = servers
         judgement = Judge(records).judge()
         bugs = [
-            f"{line['process']}: {line.get('event')} {line.get('error_id', '')} {str(line.get('exception', line))[-1500:]}"
+            f"{line['process']}: {line['event']} {str(line.get('exception', line))[-1500:]}"
             for replica in whole.replicas.values()
             for line in replica.lines()
             if line.get("event") in {"internal_error", "task_failed"}
@@ -63,7 +65,11 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
 
 
 async def _work(
-    plan: Plan, whole: Deployment, tell: Callable[[str], None], breaking: "asyncio.Future[None]"
+    plan: Plan,
+    whole: Deployment,
+    tell: Callable[[str], None],
+    breaker: Breaker,
+    breaking: "asyncio.Future[None]",
 ) -> list[Told]:
     waiting = list(reversed(plan.tasks()))
     told: list[Told] = []
@@ -72,13 +78,15 @@ async def _work(
     async def user() -> None:
         while waiting:
             task = waiting.pop()
+            if plan.kinds and len(waiting) < plan.exchanges / 3:
+                await breaker.has_struck_each.wait()  # some are left for each kind of fault to hit
             mine = Told(task)
             await (sdk if task.client == "mcp" else lean).carry_out(mine)
             told.append(mine)
             if len(told) % 50 == 0:
                 tell(f"{len(told)} of {plan.exchanges} after {whole.now():.0f} s")
 
-    users = asyncio.gather(*(user() for _ in range(plan.at_once)))
+    users: asyncio.Future[Any] = asyncio.gather(*(user() for _ in range(plan.at_once)))
     try:
         # If what breaks things is itself broken, nobody needs to wait for the rest.
         await asyncio.wait([users, breaking], return_when=asyncio.FIRST_COMPLETED)
@@ -90,7 +98,7 @@ async def _work(
     return told
 
 
-async def _drain(replica: "Replica") -> None:
+async def _drain(replica: Replica) -> None:
     replica.tell(signal.SIGTERM)
     await replica.ended()
 

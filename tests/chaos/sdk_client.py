@@ -11,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, TextContent
 
-from tests.chaos.lean_client import MOST_ATTEMPTS, ROUND_SECONDS, Broken, answer_to
+from tests.chaos.lean_client import MOST_ATTEMPTS, ROUND_SECONDS, answer_to
 from tests.chaos.records import Attempt, Ending, Told
 
 _PAUSES = (0.1, 0.2, 0.5, 1.0)
@@ -29,7 +29,7 @@ class SdkClient:
         task = told.task
         transport = _Persistent(told, self._now)
 
-        async def elicited(_context: Any, params: Any) -> ElicitResult:
+        async def elicited(context: Any, params: Any) -> ElicitResult:
             await asyncio.sleep(task.thinking[len(told.asked) % len(task.thinking)])
             return ElicitResult(action="accept", content={"answer": answer_to(told, params.message)})
 
@@ -39,7 +39,9 @@ class SdkClient:
                 asyncio.timeout(4 * ROUND_SECONDS),
                 httpx2.AsyncClient(transport=transport, timeout=ROUND_SECONDS) as http,
                 Client(
-                    streamable_http_client(url, http_client=http), mode="2026-07-28", elicitation_callback=elicited
+                    streamable_http_client(url, http_client=http),
+                    mode="2026-07-28",
+                    elicitation_callback=elicited,
                 ) as client,
             ):
                 result = await client.call_tool(task.tool, task.arguments)

@@ -1,6 +1,28 @@
 """What is known of one exchange, in order of time: for whoever has to find out why it went wrong. Pure."""
 
+import re
+from typing import Final
+
 from tests.chaos.records import Records, Told
+from tests.chaos.run import Outcome
+
+_MOST: Final = 8
+_SHOWN: Final = ("ts", "process", "round", "rung", "outcome", "reason", "detail", "duration_ms")
+
+
+def stories(outcome: Outcome) -> str:
+    """Of everything that should not have happened; of the first few, if it is much."""
+    records, judgement = outcome.records, outcome.judgement
+    told = {one.task.name: one for one in records.told}
+    wrong = [f"{verdict.kind} {verdict.detail}: {verdict.why}" for verdict in judgement.untrue]
+    names = [verdict.name for verdict in judgement.untrue]
+    for text in judgement.twice + judgement.reruns + judgement.crossed:
+        wrong.append(text)
+        names += re.findall(r"chaos-\d+-\d+\.", text)
+    wrong += outcome.leaks.sessions + outcome.leaks.sockets + outcome.leaks.processes + outcome.leaks.keys
+    wrong += outcome.own_faults
+    parts = wrong[: 4 * _MOST] + [story(told[name], records) for name in names[:_MOST] if name in told]
+    return "\n".join(parts)
 
 
 def story(told: Told, records: Records) -> str:
@@ -8,27 +30,29 @@ def story(told: Told, records: Records) -> str:
     task = told.task
     process_of = {passage.port: passage.process for passage in records.passages}
     id_ = records.exchange_ids.get(task.name)
-    lines = [
-        (attempt.began, f"{attempt.began:7.2f}-{attempt.ended:7.2f} client round {attempt.round} at "
-         f"{process_of.get(attempt.port)}: {attempt.outcome}")
-        for attempt in told.attempts
-    ]
+    lines = []
+    for attempt in told.attempts:
+        where = f"round {attempt.round} at {process_of.get(attempt.port)}"
+        lines.append((attempt.began, attempt.ended, f"client {where}: {attempt.outcome}"))
+    lines += [(since, since, f"ticket of {owner}") for since, owner in records.owners.get(task.name, [])]
     lines += [
-        (since, f"{since:7.2f}         ticket of {owner}") for since, owner in records.owners.get(task.name, [])
-    ]
-    lines += [
-        (fault.began, f"{fault.began:7.2f}-{fault.ended:7.2f} {fault.kind} of {fault.target} {fault.detail}")
+        (fault.began, fault.ended, f"{fault.kind} of {fault.target} {fault.detail}")
         for fault in records.faults
         if fault.began <= told.ended and fault.ended >= told.began - 5
     ]
     rounds = [
-        "        log " + " ".join(f"{key}={line.get(key)}" for key in
-        ("ts", "process", "round", "rung", "outcome", "reason", "detail", "duration_ms"))
+        "    log " + " ".join(f"{key}={line[key]}" for key in _SHOWN if key in line)
         for line in records.rounds
         if id_ is not None and line.get("exchange") == id_
     ]
-    events = [
-        f"        server {event}" for event in records.servers[task.upstream]["events"] if f":{task.name}" in event
+    server = records.servers[task.upstream]
+    events = [f"    server {event}" for event in server["events"] if f":{task.name}" in event]
+    sessions = {entry["session"] for entry in server["http"] if task.name in str(entry.get("body"))} - {None}
+    http = [
+        f"    http {entry['session'][:8]} {entry['verb']} {entry['lastEventId'] or ''} {str(entry.get('body'))[:110]}"
+        for entry in server["http"]
+        if entry["session"] in sessions
     ]
-    head = f"{task.name} {task.upstream} {task.tool} x{task.questions} at_once={task.at_once} {task.client} {id_} -> {told.ending} {told.text or told.error}"
-    return "\n".join([head, *(text for _, text in sorted(lines)), *rounds, *events])
+    head = f"{task.name} {task.upstream} {task.tool} x{task.questions} by {task.client}, {id_}: {told.ending}"
+    shown = [f"{began:7.2f} - {ended:7.2f} {text}" for began, ended, text in sorted(lines)]
+    return "\n".join([head, f"    {told.text or told.error}", *shown, *rounds, *events, *http])
