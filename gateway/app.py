@@ -17,6 +17,7 @@ The way of a request, each arrow one call:
 """
 
 import asyncio
+import contextlib
 import gc
 import secrets
 import signal
@@ -45,6 +46,8 @@ from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent
 
 _BACKLOG: Final = 4096
+_LOOK_SECONDS: Final = 0.05
+"""How often a gateway that stops looks what is left."""
 _CUT_SECONDS: Final = 2.0
 """What a second signal leaves for farewells."""
 
@@ -56,6 +59,7 @@ class Gateway:
         self._settings = settings
         self._log = get_logger()
         self._runners: list[web.BaseRunner] = []
+        self._site: web.TCPSite | None = None
         self._is_ready = False
         self._address: Address | None = None
         self.admin_address: Address | None = None
@@ -76,6 +80,7 @@ class Gateway:
             now=_unix_seconds,
             store=self._store,
             courier=self._courier,
+            lease=None if self._courier is None else self._courier.lease,
         )
         self._relays = {name: Relay(name, upstream, shared) for name, upstream in settings.upstreams.items()}
 
@@ -94,10 +99,10 @@ class Gateway:
             await self._courier.start()
         for relay in self._relays.values():
             await relay.start()
-        self._address = await self._listen(self._front.runner(), self._settings.listen)
+        self._address, self._site = await self._listen(self._front.runner(), self._settings.listen)
         if self._settings.admin is not None:
             admin = admin_app(metrics=self._metrics, checks=self._checks, version=__version__)
-            self.admin_address = await self._listen(
+            self.admin_address, _ = await self._listen(
                 web.AppRunner(admin, access_log=None), self._settings.admin
             )
         self._is_ready = True
@@ -105,19 +110,44 @@ class Gateway:
             self._log.info(LogEvent.LISTENING, upstream=name, url=self.url(name))
 
     async def drain(self) -> None:
-        """Say no to readiness probes, go on serving for `lame_duck`, then let rounds in progress end."""
+        """Say no to readiness probes, go on serving for `lame_duck`, then let everything end, or go elsewhere."""
         self._is_ready = False
         self._log.info(LogEvent.DRAINING, rounds=self._front.in_progress)
+        self._front.part()
         await asyncio.sleep(self._settings.lame_duck)
         for endpoint in self._endpoints.values():
             endpoint.drain()
         for relay in self._relays.values():
             relay.end_subscriptions()  # these would never end by themselves
-        try:
+        if self._store.is_shared and self._site is not None:
+            # Whoever comes now is another's client; who has a call here is carried to it by the others.
+            await self._site.stop()
+            self._front.hang_up()
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._settings.drain):
-                await self._front.quiet()
-        except TimeoutError:
-            return
+                await self._empty()
+        farewells = [relay.farewell for relay in self._relays.values()]
+        self._log.info(
+            LogEvent.DRAINED,
+            rounds=self._front.in_progress,
+            handed_over=sum(farewell.moved for farewell in farewells),
+            cancelled=sum(farewell.waiting() for farewell in farewells),
+        )
+
+    async def _empty(self) -> None:
+        """Hand over what others can finish, wait for the rest."""
+        clock = asyncio.get_running_loop().time
+        late = clock() + self._settings.drain / 2
+        while True:
+            for relay in self._relays.values():
+                await relay.farewell.go_round(is_late=clock() > late)
+            if self._courier is not None:
+                await self._courier.pause()
+            if not self._front.in_progress and not any(
+                relay.farewell.waiting() for relay in self._relays.values()
+            ):
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def stop(self) -> None:
         """Close the listeners, then every hold and session."""
@@ -173,11 +203,12 @@ class Gateway:
             for name, relay in self._relays.items()
         }
 
-    async def _listen(self, runner: web.BaseRunner, address: Address) -> Address:
+    async def _listen(self, runner: web.BaseRunner, address: Address) -> tuple[Address, web.TCPSite]:
         await runner.setup()
         self._runners.append(runner)
-        await web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG).start()
-        return Address(address.host, runner.addresses[0][1])
+        site = web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG)
+        await site.start()
+        return Address(address.host, runner.addresses[0][1]), site
 
     def _checks(self) -> dict[str, bool | str]:
         # Without the store this process still serves what it has: told, but no reason to send nobody here.

@@ -56,7 +56,7 @@ async def started(client: Wire, server: Tools, name: str) -> "asyncio.Task[Answe
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_cleanly(tmp_path: Path, server: Tools, number: signal.Signals) -> None:
     """Running rounds end, held calls are cancelled upstream, sessions are given back, exit code 0."""
-    async with serving(tmp_path, {"url": server.url}) as gateway, Wire(gateway.url) as client:
+    async with serving(tmp_path, {"url": server.url}, drain="3s") as gateway, Wire(gateway.url) as client:
         await client.tool("ask")
         running = await started(client, server, "wait")
         gateway.tell(number)
@@ -75,6 +75,21 @@ async def test_a_signal_ends_it_cleanly(tmp_path: Path, server: Tools, number: s
     assert "draining" in events
     assert "internal_error" not in events
     assert "library" not in events, gateway.said()
+
+
+async def test_while_it_drains_who_comes_back_with_an_answer_is_served(tmp_path: Path, server: Tools) -> None:
+    """Ours: a single replica waits for its holds; it ends when the last of them has, and not later."""
+    async with serving(tmp_path, {"url": server.url}) as gateway, Wire(gateway.url) as client:
+        asked = await client.tool("ask")
+        gateway.tell()
+        await gateway.until_readiness(503)
+        [key] = asked.asked
+        filled = dict.fromkeys(asked.asked[key]["params"]["requestedSchema"]["properties"], "Ann")
+        done = await client.retry(asked, {key: accept(**filled)})
+        assert done.result["resultType"] == "complete"
+        assert await gateway.ended() == 0
+    assert not server.seen("notifications/cancelled")
+    assert server.known == set()
 
 
 async def test_while_it_drains_nobody_new_is_served(tmp_path: Path, server: Tools) -> None:

@@ -28,6 +28,8 @@ class Front:
         self._in_progress = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._is_parting = False
+        self._server: web.Server | None = None
 
     @property
     def in_progress(self) -> int:
@@ -38,9 +40,20 @@ class Front:
         """Return when no request is being answered."""
         await self._idle.wait()
 
+    def part(self) -> None:
+        """Let each response from now on be the last on its connection: the next one finds another process."""
+        self._is_parting = True
+
+    def hang_up(self) -> None:
+        """Close the connections on which nothing is being answered."""
+        if self._server is not None:
+            for connection in self._server.connections:
+                if connection._current_request is None:  # noqa: SLF001 - the library closes all or none
+                    connection.close()
+
     def runner(self) -> web.ServerRunner:
         """What serves the listener."""
-        server = web.Server(
+        self._server = web.Server(
             self._handle,
             request_factory=self._request,
             access_log=None,  # one line per round is written by the endpoint itself
@@ -49,7 +62,7 @@ class Front:
             keepalive_timeout=_IDLE_CLIENT_SECONDS,
             lingering_time=_LINGER_SECONDS,
         )
-        return web.ServerRunner(server, shutdown_timeout=_CUT_SECONDS)
+        return web.ServerRunner(self._server, shutdown_timeout=_CUT_SECONDS)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         handle = self._endpoints.get(request.raw_path.partition("?")[0])
@@ -59,7 +72,10 @@ class Front:
             self._idle.clear()
         self._in_progress += 1
         try:
-            return await handle(request)
+            response = await handle(request)
+            if self._is_parting:
+                response.force_close()
+            return response
         finally:
             self._in_progress -= 1
             if self._in_progress == 0:

@@ -1,12 +1,4 @@
-r"""One client request carried out as one legacy call, however many rounds that takes.
-
-                 ClientCalled                       UpstreamAnswered / Failed / Broke
-  IDLE -----------------------------> CALLING -----------------------------------> DONE
-    \                                  ^  |  UpstreamAsked                          ^
-     \ (asks were open on the          |  v                                         |
-      \ session before the call)       | SETTLING --- SettleElapsed ---> HELD ------+
-       \                               |                                  |  HoldExpired
-        +--> GATED --- SettleElapsed --+<------------ ClientRetried ------+
+"""One client request carried out as one legacy call, however many rounds that takes. `states` has the picture.
 
 Theory of operation. Everything that decides about an exchange is in this file;
 it knows neither time nor sockets nor tickets.
@@ -18,6 +10,8 @@ it knows neither time nor sockets nor tickets.
 * GATED: the server asked before any call (roots right after `initialized`).
   Its answer decides what the call may do, so the call waits for it.
 * Error -32042 holds like any ask, but the retry sends the call anew.
+* A round may end while the call goes on (`RoundPaused`): the client is sent away
+  with no question, and finds the call again with its ticket, wherever that is.
 * A call that was lost, or that stopped waiting for a slow human, may be run again
   if `may_rerun`: what was answered before is answered from the journal.
 * Whatever happens in whatever order, the client of a round hears exactly one
@@ -25,7 +19,6 @@ it knows neither time nor sockets nor tickets.
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, auto
 from typing import Any, Final, assert_never
 
 from gateway import errors
@@ -34,6 +27,7 @@ from gateway.eras.asks import KeyNaming, asks_of_url_failure
 from gateway.eras.policy import AskPolicy
 from gateway.eras.questions import MOST_HEARD, MOST_OPEN, Entry, Questions
 from gateway.eras.reruns import MOST_RUNS, Past, is_error, is_worth_another_run
+from gateway.eras.states import WORKING, State
 from gateway.eras.vocabulary import (
     Abort,
     Ask,
@@ -61,20 +55,6 @@ MAX_ROUNDS: Final = 64
 
 _ENDED: Final = "The call has ended"
 _NOT_OPENED: Final = Failure(None, -32603, "The user did not open the page that the server asked for", None)
-
-
-class State(Enum):
-    """Where an exchange stands."""
-
-    IDLE = auto()
-    GATED = auto()
-    CALLING = auto()
-    SETTLING = auto()
-    HELD = auto()
-    DONE = auto()
-
-
-_WORKING: Final = (State.GATED, State.CALLING, State.SETTLING)
 
 
 class Exchange:
@@ -137,8 +117,8 @@ class Exchange:
 
     @property
     def is_working(self) -> bool:
-        """Does the work clock run? It stands still while a human thinks."""
-        return self.state in _WORKING
+        """Does the work clock run? It stands still while a human thinks, but not while nobody was asked anything."""
+        return self.state in WORKING or (self.state is State.HELD and self._is_running and not self.open_asks)
 
     @property
     def open_asks(self) -> Mapping[str, Ask]:
@@ -153,6 +133,15 @@ class Exchange:
     def questions(self) -> Hold:
         """What the client is being asked in the present round, for a client that lost our answer."""
         return Hold(self._asked.show())
+
+    def vet(self, answers: Mapping[str, Params]) -> errors.InvalidParams | None:
+        """What is wrong with these answers, before anything is written down or changed because of them."""
+        try:
+            self._asked.read(answers)
+            self._asked.read_late(answers)
+        except errors.InvalidParams as error:
+            return error
+        return None
 
     def receive(self, event: Event) -> list[Command]:
         """What must be done now that this has happened."""
@@ -175,7 +164,8 @@ class Exchange:
             case events.ClientRetried():
                 return self._resume(event)
             case events.ClientLeft():
-                return self._abandon("The client left", self._lost("cancelled")) if self.is_working else []
+                is_listening = self.state in WORKING
+                return self._abandon("The client left", self._lost("cancelled")) if is_listening else []
 
     def _hear_upstream(self, event: UpstreamEvent) -> list[Command]:
         match event:
@@ -210,7 +200,8 @@ class Exchange:
             case events.HoldExpired():
                 return self._expire() if self.state is State.HELD else []
             case events.RoundPaused():
-                return self._hold() if self._is_running and self.state is not State.HELD else []
+                can_pause = self._is_running and self.state in WORKING and self.round < MAX_ROUNDS
+                return self._hold() if can_pause else []
 
     # --- the client's side -----------------------------------------------------
 

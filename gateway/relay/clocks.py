@@ -65,6 +65,36 @@ class Alarm:
         self._ring()
 
 
+class RoundAlarms:
+    """What may ring in a round: time enough for questions to settle, and the end of a time slice."""
+
+    __slots__ = ("_settling", "_slice")
+
+    def __init__(self) -> None:
+        self._settling: Alarm | None = None
+        self._slice: Alarm | None = None
+
+    def settle(self, seconds: float, ring: Callable[[], None]) -> None:
+        """Ring when questions have settled; not any more at the time that was set before."""
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = Alarm(ring)
+        self._settling.set(seconds)
+
+    def slice(self, seconds: float, ring: Callable[[], None]) -> None:
+        """Ring at the end of the slice that has begun; one that runs goes on."""
+        if self._slice is None or not self._slice.is_set:
+            self._slice = Alarm(ring)
+            self._slice.set(seconds)
+
+    def stop(self) -> None:
+        """The round is over."""
+        for alarm in (self._settling, self._slice):
+            if alarm is not None:
+                alarm.stop()
+        self._settling = self._slice = None
+
+
 class Deadlines:
     """Many alarms of one and the same patience, on one timer: whoever set his first is rung first.
 

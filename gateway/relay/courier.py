@@ -12,14 +12,17 @@ store's fence, never by what is done here.
 """
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
+from gateway.holds.lease import Lease
 from gateway.relay.errands import Errands, OwnerGone
 from gateway.relay.guests import Guests, OnCarry
 from gateway.relay.hearts import Hearts
-from gateway.relay.letters import Accepted, Carry, Left, Letter, Said, Told, Unknown
+from gateway.relay.letters import Accepted, Carry, Left, Letter, Pause, Said, Told, Unknown
 from gateway.relay.listener import Listener
 from gateway.relay.mail import Mail
 from gateway.relay.request import ClientRequest
@@ -31,6 +34,9 @@ from gateway.telemetry.names import LogEvent
 from gateway.upstreams.background import Background
 
 _MIB: Final = 1024**2
+
+Reconsider: TypeAlias = Callable[[], Awaitable[None]]
+"""Ask the store about each exchange. Raises `StoreUnavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +72,19 @@ class Courier:
         self._guests = Guests(self._mail, patience=bounds.outage)
         self._heart = Background()
         self._tasks = Background()
+        self._reconsider: list[Reconsider] = []
         self._log = get_logger()
+
+    @property
+    def lease(self) -> Lease:
+        """Whether this process was frozen."""
+        return self._hearts.lease
 
     async def start(self) -> None:
         """Let the heart beat, and read the letters. A store that nobody shares has neither."""
         if self._store.is_shared:
             self._heart.start(self._hearts.beat(), "heart")
+            self._heart.start(self._hearts.watch_itself(), "lease")
             self._tasks.start(self._read(), "inbox")
             self._tasks.start(self._watch(), "watch")
 
@@ -84,9 +97,19 @@ class Courier:
         await self._guests.close()
         await self._tasks.close()
 
-    def serve(self, upstream: str, on_carry: OnCarry) -> None:
-        """Rounds of this upstream that come from other replicas are carried out by `on_carry`."""
+    def serve(self, upstream: str, on_carry: OnCarry, reconsider: "Reconsider | None" = None) -> None:
+        """Rounds of this upstream that come from other replicas are carried out by `on_carry`.
+
+        `reconsider` is called after this process was frozen, when the store can say what became of its exchanges.
+        """
         self._guests.serve(upstream, on_carry)
+        if reconsider is not None:
+            self._reconsider.append(reconsider)
+
+    async def pause(self) -> None:
+        """This process is about to stop: let the rounds of its clients end that are carried out elsewhere."""
+        with contextlib.suppress(StoreUnavailable):
+            await self._errands.pause()
 
     async def carry(
         self, owner: str, upstream: str, exchange: str, round_: int, digest: str, request: ClientRequest
@@ -118,6 +141,8 @@ class Courier:
                 self._guests.take(letter)
             case Left():
                 self._guests.leave(letter)
+            case Pause():
+                self._guests.pause(letter)
             case Accepted() | Told() | Said() | Unknown():
                 self._errands.hear(letter)
             case _:
@@ -139,7 +164,19 @@ class Courier:
                 await self._look_after(now)
             elif now - seen > self._bounds.outage:
                 self._errands.lost(StoreUnavailable("for too long"))
+            await self._settle_doubts()
             awake = loop.time()
+
+    async def _settle_doubts(self) -> None:
+        lease, doubts = self._hearts.lease, self._hearts.lease.doubts
+        if lease.is_sure:
+            return
+        self._log.warning(LogEvent.FROZEN)
+        with contextlib.suppress(StoreUnavailable):
+            await self._hearts.beat_once()
+            for reconsider in self._reconsider:
+                await reconsider()
+            lease.settle(doubts)
 
     async def _look_after(self, now: float) -> None:
         await self._remind(max(now - self._store.steady_seconds(), now - self._bounds.reminder))

@@ -5,53 +5,32 @@ It knows no HTTP and no sealing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any, Final, TypeAlias, assert_never
 
-from gateway.eras.exchange import Exchange, State
+from gateway.eras import vocabulary as words
+from gateway.eras.exchange import Exchange
 from gateway.eras.notifications import is_of_call
-from gateway.eras.reruns import Past
-from gateway.eras.vocabulary import (
-    Abort,
-    AnswerNotTaken,
-    Ask,
-    CancelCall,
-    ClientCalled,
-    ClientLeft,
-    ClientRetried,
-    Command,
-    Complete,
-    CompleteFailure,
-    Event,
-    Hold,
-    HoldExpired,
-    Kind,
-    Reject,
-    Release,
-    SendAnswer,
-    SendCall,
-    SendRefusal,
-    SettleElapsed,
-    StartOver,
-    StartSettling,
-    UpstreamAsked,
-    UpstreamWithdrew,
-    WorkTimedOut,
-)
+from gateway.eras.states import State
+from gateway.eras.vocabulary import Ask, Command, Event, Hold, Kind
 from gateway.errors import CallLost, Overloaded, StateRejected, UpstreamTimedOut
-from gateway.relay.clocks import Alarm, WorkClock
+from gateway.relay.clocks import RoundAlarms, WorkClock
+from gateway.relay.holding import end_hold, forget, keep, open_hold
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
+from gateway.relay.machines import new_exchange
 from gateway.relay.outbox import Outbox
+from gateway.relay.passport import Passport
 from gateway.relay.place import Place
 from gateway.relay.replies import ending_reply, input_required
 from gateway.relay.request import ClientRequest, Principal
-from gateway.relay.tickets import Whereabouts
 from gateway.telemetry.names import AskDisposition, AskKind, HoldEnd
 from gateway.upstreams.session import Session
-from gateway.wire.jsonrpc import Id, Notification, Params, encode
+from gateway.wire.jsonrpc import Id, Notification, Params
 
 Answers: TypeAlias = Mapping[str, Params]
+
+_MOST_SLICED: Final = 8
+"""Rounds after which none is ended for its length: clients give up after ten, and questions need some as well."""
 
 _NOBODY_HEARD: Final = (
     "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
@@ -63,6 +42,7 @@ class Driver:
     """One exchange at work. Made with its session leased; lets go of it by itself."""
 
     __slots__ = (
+        "_alarms",
         "_call",
         "_consumed",
         "_exchange",
@@ -71,10 +51,10 @@ class Driver:
         "_outbox",
         "_place",
         "_request",
-        "_settling",
         "_work_clock",
         "exchange_id",
         "is_in_doubt",
+        "passport",
     )
 
     def __init__(
@@ -98,7 +78,9 @@ class Driver:
         self.is_in_doubt = False
         """Did its answers perhaps never reach the server? Its first owner died over them."""
         self._work_clock = WorkClock(place.settings.call_timeout)
-        self._settling: Alarm | None = None
+        self._alarms = RoundAlarms()
+        self.passport = Passport()
+        place.drivers.add(self)
 
     # --- found again after its process was gone --------------------------------------
 
@@ -122,15 +104,29 @@ class Driver:
 
     def disown(self) -> None:
         """Another replica has it by now: let go of everything here without a word to the server."""
-        self._end_hold(HoldEnd.EVICTED)
-        self._place.ledger.forget(self.exchange_id)
+        self._forget(HoldEnd.EVICTED)
         self._call.abandon()
         self._reply(Reply.of(CallLost("taken_over")))
+
+    def _forget(self, end: HoldEnd) -> None:
+        self._alarms.stop()
+        self._work_clock.run(self._time_out, working=False)
+        forget(self._place, self, end)
 
     @property
     def is_stranded(self) -> bool:
         """Did the call end while the client was away?"""
         return self._exchange.state is State.HELD and self._exchange.outcome is not None
+
+    def refuses(self, listener: Listener, round_: int, answers: Answers) -> bool:
+        """Tell a client at once that its answers are malformed, before they count as taken anywhere."""
+        if self._exchange.state is not State.HELD or round_ != self._exchange.round:
+            return False
+        error = self._exchange.vet(answers)
+        if error is not None:
+            listener.exchange_id, listener.round = self.exchange_id, round_
+            listener.finish(Reply.of(error))
+        return error is not None
 
     def allow_rerun(self, *, allowed: bool) -> None:
         """Policy has spoken."""
@@ -141,7 +137,7 @@ class Driver:
     def begin(self, listener: Listener, answers: Answers) -> None:
         """The first round."""
         self._admit(listener)
-        self._feed(ClientCalled(self._request.capabilities, answers))
+        self._feed(words.ClientCalled(self._request.capabilities, answers))
 
     def resume(
         self, listener: Listener, request: ClientRequest, round_: int, answers: Answers, digest: str
@@ -168,9 +164,9 @@ class Driver:
     def _take_answers(
         self, listener: Listener, request: ClientRequest, answers: Answers, consumed: tuple[int, str]
     ) -> None:
-        commands = self._exchange.receive(ClientRetried(request.capabilities, answers))
+        commands = self._exchange.receive(words.ClientRetried(request.capabilities, answers))
         match commands:
-            case [Reject(error)]:
+            case [words.Reject(error)]:
                 listener.finish(Reply.of(error))
             case _:
                 self._consumed = consumed
@@ -193,14 +189,65 @@ class Driver:
 
     def _admit(self, listener: Listener) -> None:
         listener.exchange_id = self.exchange_id
-        listener.joined(self._leave)
+        listener.joined(self._leave, self.pause)
         self._listeners.append(listener)
+        if self._place.settings.slice:
+            self._alarms.slice(self._place.settings.slice, self._end_slice)
 
     def _leave(self, listener: Listener) -> None:
         if listener in self._listeners:
             self._listeners.remove(listener)
             if not self._listeners:
-                self._feed(ClientLeft())
+                self._feed(words.ClientLeft())
+
+    # --- rounds that end before the call does ------------------------------------------
+
+    def pause(self) -> None:
+        """End the running round, if there is one, with a ticket and no question: the call goes on."""
+        self._feed(words.RoundPaused())
+
+    def _end_slice(self) -> None:
+        if self._exchange.round < _MOST_SLICED:
+            self.pause()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Does somebody wait here for what the server will say?"""
+        return bool(self._listeners)
+
+    @property
+    def is_away(self) -> bool:
+        """Is the client away, with a ticket?"""
+        return self._exchange.state is State.HELD and not self._listeners
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Is there nothing that the client could still get, but the reason?"""
+        return isinstance(self._exchange.outcome, words.Abort)
+
+    @property
+    def can_move(self) -> bool:
+        """Can another process go on where this one stops, with nothing but a ticket?"""
+        return self.passport.would_lead(self._exchange, self._call)
+
+    @property
+    def request(self) -> ClientRequest:
+        """What its client asked for, last time it was here."""
+        return self._request
+
+    async def hand_over(self) -> bool:
+        """Let whichever process is given the ticket have the exchange. False: it has to stay."""
+        leads_to_call = self.passport.leads_to_call
+        if not leads_to_call and not self.passport.allows_rerun(self._exchange):
+            return False
+        if not await self._place.directory.hand_over(self.exchange_id, self._exchange.round):
+            return False
+        self._forget(HoldEnd.HANDED_OVER)
+        if leads_to_call:
+            self._call.abandon()
+        else:
+            self._feed(words.HoldExpired())  # it will be run again: what runs here has no purpose any more
+        return True
 
     def give_up(self) -> None:
         """End a hold before its time, because the gateway stops."""
@@ -214,11 +261,11 @@ class Driver:
 
     def hear_ask(self, ask: Ask) -> None:
         """The server asked."""
-        self._feed(UpstreamAsked(ask))
+        self._feed(words.UpstreamAsked(ask))
 
     def hear_withdrawal(self, ask_id: Id) -> None:
         """The server stopped waiting for an answer."""
-        self._feed(UpstreamWithdrew(ask_id))
+        self._feed(words.UpstreamWithdrew(ask_id))
 
     def hear_notification(self, notification: Notification) -> None:
         """Progress and logs go to whoever listens now; while held nobody does."""
@@ -239,29 +286,27 @@ class Driver:
     def _perform(self, command: Command) -> None:
         match command:
             # First what every call needs: most need no more.
-            case SendCall():
+            case words.SendCall():
                 self._call.start(self._request, self)
-            case Complete() | CompleteFailure() | Abort():
+            case words.Complete() | words.CompleteFailure() | words.Abort():
                 self._last_reply = self._last_word(command)
                 self._reply(self._last_reply)
-            case Release():
+            case words.Release():
                 self._release(command)
-            case StartOver():
+            case words.StartOver():
                 self._call.start_over(self._request, self)
-            case SendAnswer(ask, result, from_client):
+            case words.SendAnswer(ask, result, from_client):
                 self._answer(ask, result, from_client=from_client)
-            case SendRefusal(ask, code, message):
+            case words.SendRefusal(ask, code, message):
                 self._count(ask, AskDisposition.REFUSED)
                 self._send(lambda: self._call.refuse(ask, code, message))
-            case CancelCall(reason):
+            case words.CancelCall(reason):
                 self._send(lambda: self._call.cancel(reason))
-            case StartSettling():
-                self._stop_settling()
-                self._settling = Alarm(lambda: self._feed(SettleElapsed()))
-                self._settling.set(self._place.settings.settle)
+            case words.StartSettling():
+                self._alarms.settle(self._place.settings.settle, lambda: self._feed(words.SettleElapsed()))
             case Hold():
                 self._hold(command)
-            case Reject(error):
+            case words.Reject(error):
                 self._reply(Reply.of(error))
             case _:
                 assert_never(command)
@@ -274,16 +319,13 @@ class Driver:
 
     def _send(self, send: Callable[[], Awaitable[None]]) -> None:
         if self._outbox is None:
-            self._outbox = Outbox(self._place.background, lambda error: self._feed(AnswerNotTaken(error)))
+            self._outbox = Outbox(
+                self._place.background, lambda error: self._feed(words.AnswerNotTaken(error))
+            )
         self._outbox.put(send)
 
     def _time_out(self) -> None:
-        self._feed(WorkTimedOut())
-
-    def _stop_settling(self) -> None:
-        if self._settling is not None:
-            self._settling.stop()
-            self._settling = None
+        self._feed(words.WorkTimedOut())
 
     def _count(self, ask: Ask, disposition: AskDisposition) -> None:
         self._place.metrics.ask(self._place.name, AskKind(ask.kind.value), disposition)
@@ -295,26 +337,24 @@ class Driver:
         for listener in listeners:
             listener.finish(reply)
 
-    def _last_word(self, ending: Complete | CompleteFailure | Abort) -> Reply:
-        if isinstance(ending, Abort):
+    def _last_word(self, ending: words.Complete | words.CompleteFailure | words.Abort) -> Reply:
+        if isinstance(ending, words.Abort):
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
             is_late = isinstance(ending.error, UpstreamTimedOut)
             if is_late and self.is_in_doubt:
-                ending = Abort(CallLost("answers_in_doubt", "they were taken, and no result came"))
+                ending = words.Abort(CallLost("answers_in_doubt", "they were taken, and no result came"))
             elif is_late and self._exchange.round and self._call.session.id is None:
-                ending = Abort(UpstreamTimedOut(detail=_NOBODY_HEARD))
+                ending = words.Abort(UpstreamTimedOut(detail=_NOBODY_HEARD))
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:
-        session = self._call.session
-        where = Whereabouts(session.id, self._call.request_id, session.last_event_id, session.server.version)
-        ticket = self._place.tickets.issue(self.exchange_id, self._exchange, self._request, where)
+        ticket = self.passport.write(self._place, self.exchange_id, self._exchange, self._request, self._call)
         return input_required(hold.requests, ticket, self._call.server)
 
     def _hold(self, hold: Hold) -> None:
         if not self._enter_hold():
             self._reply(Reply.of(Overloaded(f"{self._place.ledger.held} calls are held")))
-            self._feed(HoldExpired())
+            self._feed(words.HoldExpired())
             return
         for ask in self._exchange.open_asks.values():
             self._count(ask, AskDisposition.RELAYED)
@@ -325,17 +365,18 @@ class Driver:
 
     async def _announce(self, hold: Hold) -> None:
         """The others must know who has it before a client can come to them with its ticket."""
-        await self._place.directory.note_held(self.exchange_id, self._exchange.round)
-        self._reply(self._ask_client(hold))
+        if not await self._place.directory.note_held(self.exchange_id, self._exchange.round):
+            self.disown()
+            return
+        reply = self._ask_client(hold)
+        if self._place.is_leaving:
+            await self.hand_over()  # first: the client may be back, elsewhere, in a moment
+        self._reply(reply)
 
     def _enter_hold(self) -> bool:
-        place = self._place
-        if not place.ledger.hold(self.exchange_id, self):
+        if not open_hold(self._place, self, self._let_expire):
             return False
-        self._stop_settling()
-        place.expiries.set(self.exchange_id, self._let_expire)
-        place.pool.park()
-        place.metrics.hold_opened(place.name)
+        self._alarms.stop()
         return True
 
     # --- ends ---------------------------------------------------------------------------
@@ -345,44 +386,19 @@ class Driver:
 
     def _expire(self, end: HoldEnd) -> None:
         self._end_hold(end)
-        self._feed(HoldExpired())
+        self._feed(words.HoldExpired())
 
     def _end_hold(self, end: HoldEnd) -> None:
-        """The session works again, or is about to be let go: it counts as one at work."""
-        place = self._place
-        if place.ledger.resume(self.exchange_id):
-            place.pool.unpark()
-            place.metrics.hold_ended(place.name, end, place.expiries.stop(self.exchange_id))
+        end_hold(self._place, self.exchange_id, end)
 
-    def _release(self, release: Release) -> None:
-        self._stop_settling()
+    def _release(self, release: words.Release) -> None:
+        self._alarms.stop()
+        self._place.drivers.discard(self)
         outcome = self._exchange.outcome
         if self._exchange.round and outcome is not None:
-            self._keep(self._last_reply or self._last_word(outcome))
+            self._last_reply = self._last_reply or self._last_word(outcome)
+            keep(self._place, self.exchange_id, outcome, self._last_reply)
         if self._outbox is None or self._outbox.is_empty:
             self._call.let_go(release)
         else:
             self._outbox.put(lambda: self._call.let_go_now(release))  # what is still to be said comes first
-
-    def _keep(self, reply: Reply) -> None:
-        """A client that lost the last word may come for it again, for a while."""
-        self._last_reply = reply
-        place = self._place
-        place.background.start(place.directory.note_done(self.exchange_id), "note-done")
-        place.ledger.keep(self.exchange_id, len(encode(reply.result)))
-        place.graces.set(self.exchange_id, partial(place.ledger.forget, self.exchange_id))
-
-
-def new_exchange(
-    place: Place, request: ClientRequest, session: Session, past: Past | None = None
-) -> Exchange:
-    """The machine for a call on this session; `past` is what an earlier run of the call was told."""
-    early, session.early_asks = session.early_asks, []
-    return Exchange(
-        place.policy,
-        place.naming(request.target),
-        early=early,
-        known_roots=place.roots.recall(request.principal.id),
-        may_rerun=past is not None,
-        past=past,
-    )

@@ -16,6 +16,7 @@ from gateway.relay.letters import (
     Carry,
     Left,
     LetterInvalid,
+    Pause,
     Said,
     Told,
     Unknown,
@@ -50,6 +51,7 @@ class _Errand:
     posted_at: float
     heard: int = -1
     loss: Exception | None = None
+    is_paused: bool = False
 
 
 class Errands:
@@ -136,6 +138,17 @@ class Errands:
                 _accept(errand)
             case Unknown():
                 self._lose(errand, OwnerGone(f"replica {errand.owner} does not know the exchange"))
+
+    async def pause(self) -> None:
+        """Have each round end, once, so that its client can go on with another replica: this one is about to stop.
+
+        Raises:
+            StoreUnavailable: some could not be told; they are told the next time.
+        """
+        for errand in list(self._errands.values()):
+            if errand.accepted.done() and not errand.is_paused:
+                await self._mail.send(errand.owner, Pause(self._replica, errand.carry.number))
+                errand.is_paused = True
 
     def owners(self) -> set[str]:
         """The replicas that something is waited for from."""

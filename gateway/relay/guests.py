@@ -14,6 +14,7 @@ from gateway.relay.letters import (
     Carry,
     Left,
     LetterInvalid,
+    Pause,
     Said,
     Told,
     Unknown,
@@ -87,6 +88,12 @@ class Guests:
                 guest.listener.left()
             guest.has_left = True
             _let_go(guest)
+
+    def pause(self, pause: Pause) -> None:
+        """The replica with the client is about to stop. A round that cannot pause goes on as it is."""
+        guest = self._guests.get((pause.sender, pause.number))
+        if guest is not None and guest.listener is not None:
+            guest.listener.pause()
 
     def senders(self) -> set[str]:
         """The replicas whose clients are guests here."""

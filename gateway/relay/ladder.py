@@ -24,12 +24,14 @@ from gateway.eras.questions import Entry
 from gateway.eras.reruns import MOST_RUNS, Past
 from gateway.eras.vocabulary import Ask, Kind
 from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected
+from gateway.holds.directory import Standing
 from gateway.relay.courier import Courier
-from gateway.relay.driver import Driver, new_exchange
+from gateway.relay.driver import Driver
 from gateway.relay.errands import OwnerGone
 from gateway.relay.guests import UnknownExchange
 from gateway.relay.letters import CarriedRound
 from gateway.relay.listener import Listener, Reply
+from gateway.relay.machines import new_exchange
 from gateway.relay.place import Place
 from gateway.relay.replays import ReplayPolicy
 from gateway.relay.request import ClientRequest
@@ -88,17 +90,25 @@ class Ladder:
     async def join(self, carried: CarriedRound) -> Listener:
         """The same for a client that another replica has: it has checked the ticket, and only *live* is left."""
         driver = self._place.ledger.find(carried.exchange)
-        if driver is None or not await self._may_deliver(driver, carried.round):
+        if driver is None:
             raise UnknownExchange
         request = carried.request(driver.principal)
         listener = new_listener(request, Rung.ROUTED)
         answers = parse_responses(request.params.get("inputResponses"))
+        if driver.refuses(listener, carried.round, answers):
+            return listener
+        if not await self._may_deliver(driver, carried.round):
+            raise UnknownExchange
         driver.resume(listener, request, carried.round, answers, carried.digest)
         return listener
 
     async def _live(self, retry: Retry, listener: Listener) -> bool:
         driver = self._place.ledger.find(retry.claims.exchange)
-        if driver is None or not await self._may_deliver(driver, retry.claims.round):
+        if driver is None:
+            return False
+        if driver.refuses(listener, retry.claims.round, retry.answers):
+            return True
+        if not await self._may_deliver(driver, retry.claims.round):
             return False
         if driver.is_stranded:
             driver.allow_rerun(allowed=await self._replays.allows(retry.request))
@@ -106,11 +116,29 @@ class Ladder:
         return True
 
     async def _may_deliver(self, driver: Driver, round_: int) -> bool:
-        """Is it still ours? A replica that was frozen for a while may have been given up by the others."""
-        if await self._place.directory.note_taken(driver.exchange_id, round_):
-            return True
-        driver.disown()
-        return False
+        """Is it still ours? A replica that was frozen for a while may have been given up by the others.
+
+        Raises:
+            Overloaded: nobody can say. The hold is untouched, and the same ticket is good again in a moment.
+        """
+        match await self._place.directory.note_taken(driver.exchange_id, round_):
+            case Standing.OURS:
+                return True
+            case Standing.THEIRS:
+                driver.disown()
+                return False
+            case Standing.UNKNOWN:
+                raise Overloaded("this process was frozen, and the store is away")
+
+    async def reconsider(self) -> None:
+        """This process was frozen: let go of all that others have had to take over.
+
+        Raises:
+            StoreUnavailable: nobody can say.
+        """
+        for driver in self._place.ledger.everyone():
+            if not await self._place.directory.is_mine(driver.exchange_id):
+                driver.disown()
 
     async def _elsewhere(self, retry: Retry, listener: Listener) -> Listener:
         try:
@@ -129,6 +157,8 @@ class Ladder:
     async def _carry(self, owner: Owner | None, retry: Retry) -> Listener | None:
         """Have the round carried out where its exchange is; None: it is nowhere that answers."""
         directory, claims = self._place.directory, retry.claims
+        if directory.is_nobodys(owner):
+            return None
         # A store that was emptied knows no owner, but the ticket still names the one that it had.
         replica = claims.owner if owner is None else owner.replica
         if self._courier is None or directory.is_me(replica):
@@ -160,6 +190,8 @@ class Ladder:
     async def _take_over(self, owner: Owner | None, retry: Retry, listener: Listener) -> bool:
         """Become the owner, then bring the exchange back. False: another replica was quicker."""
         directory, claims = self._place.directory, retry.claims
+        if directory.is_lost(owner):
+            raise CallLost("hold_lost", "it was cancelled, or expired, where it was held")
         # How far had it come when its owner was last heard of? One stage further than this ticket's round: the
         # answers were taken. Two: the next questions were asked, and this client never got to see them.
         ahead = 0 if owner is None else owner.stage - 2 * claims.round
@@ -206,6 +238,7 @@ class Ladder:
         exchange = Exchange.restored(place.policy, place.naming(request.target), past, may_rerun=False)
         driver = Driver(place, claims.exchange, request, session, exchange)
         if not driver.pick_up(claims.request_id, claims.last_event_id):
+            place.drivers.discard(driver)
             place.pool.release(session, reusable=False)
             return None
         return driver

@@ -6,6 +6,7 @@
                                                  <-   Told       what the server says in the meantime
                                                  <-   Said       the last word
       Left      the client has gone              ->
+      Pause     its connection will end soon     ->
                                                  <-   Unknown    there is no such exchange here
 
 No letter carries who the client is or what it proved that with: whoever sends
@@ -71,13 +72,20 @@ class Left(Struct, frozen=True, array_like=True, tag=LetterKind.LEFT.value):
     number: int
 
 
+class Pause(Struct, frozen=True, array_like=True, tag=LetterKind.PAUSE.value):
+    """The replica with the client is about to stop: end the round with a ticket, if the call can do without it."""
+
+    sender: str
+    number: int
+
+
 class Unknown(Struct, frozen=True, array_like=True, tag=LetterKind.UNKNOWN.value):
     """No such exchange here, or not any more."""
 
     number: int
 
 
-Letter: TypeAlias = Carry | Accepted | Told | Said | Left | Unknown
+Letter: TypeAlias = Carry | Accepted | Told | Said | Left | Pause | Unknown
 
 
 class LetterInvalid(ValueError):

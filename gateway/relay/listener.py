@@ -124,17 +124,24 @@ class Ear:
 class Listener(Ear):
     """What one client of a round hears; the driver gives."""
 
-    __slots__ = ("_filter", "_heir", "_waiting")
+    __slots__ = ("_filter", "_heir", "_pause", "_waiting")
 
     def __init__(self, heard: RoundFilter, *, rung: Rung) -> None:
         super().__init__(rung=rung)
         self._filter = heard
         self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
         self._heir: Callable[[Listener, Exception], None] | None = None
+        self._pause: Callable[[], None] | None = None
 
-    def joined(self, leave: "Callable[[Listener], None]") -> None:
-        """Someone drives the exchange and wants to know if this client leaves."""
+    def joined(self, leave: "Callable[[Listener], None]", pause: Callable[[], None] | None = None) -> None:
+        """Someone drives the exchange, wants to know if this client leaves, and can end its round before that."""
         self._leave = leave
+        self._pause = pause
+
+    def pause(self) -> None:
+        """The process that has this client's connection is about to stop: let the round end, not the call."""
+        if self._reply is None and self._pause is not None:
+            self._pause()
 
     def tell(self, notification: Notification) -> None:
         """Pass on what the upstream said, if this client is to hear it."""

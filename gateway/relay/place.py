@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.eras.asks import KeyNaming
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
 from gateway.holds.directory import Directory
+from gateway.holds.lease import Lease
 from gateway.relay.clocks import Deadlines
 from gateway.relay.tickets import TicketOffice
 from gateway.sealing.box import Box
@@ -17,6 +18,7 @@ from gateway.settings.upstream import Upstream
 from gateway.stores.protocol import Store
 from gateway.telemetry.metrics import Metrics
 from gateway.upstreams.background import Background
+from gateway.upstreams.flag import Flag
 from gateway.upstreams.pool import Pool
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class Shared:
     store: Store
     courier: "Courier | None" = None
     """The way to other replicas, if there are any."""
+    lease: Lease | None = None
+    """Whether this process was frozen, where that matters: with replicas that might have taken over."""
     ids: Ids = field(init=False)
     """One count for all upstreams: the store knows an exchange by its id alone."""
 
@@ -104,6 +108,10 @@ class Place:
     metrics: Metrics
     ledger: "Ledger[Driver]"
     directory: Directory
+    drivers: "set[Driver]" = field(default_factory=set)
+    """All that have a session, whether they work or wait for their client."""
+    leaving: Flag = field(default_factory=Flag)
+    """Up when this process is about to stop, and others can go on with what it has."""
     background: Background = field(default_factory=Background)
     expiries: Deadlines = field(init=False)
     """When holds end because nobody came back."""
@@ -115,6 +123,11 @@ class Place:
     def __post_init__(self) -> None:
         object.__setattr__(self, "expiries", Deadlines(self.hold_seconds))
         object.__setattr__(self, "graces", Deadlines(self.settings.holds.grace))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Is this process about to stop, with others to go on?"""
+        return self.leaving.is_set()
 
     def naming(self, target: str) -> KeyNaming:
         """How the asks of this tool are called."""

@@ -32,6 +32,7 @@ from gateway.holds.directory import Directory
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
 from gateway.relay.era import UpstreamEra
+from gateway.relay.handover import HandOver
 from gateway.relay.introductions import Acquaintance, Introductions
 from gateway.relay.ladder import Ladder, Retry, new_listener
 from gateway.relay.lines import OwnLine, SharedLine
@@ -104,12 +105,17 @@ class Relay:
             roots=RootsMemory(settings.asks.roots_ttl, shared.now),
             metrics=shared.metrics,
             ledger=Ledger(settings.holds.max),
-            directory=Directory(shared.store, replica=shared.replica, seconds=shared.ticket_seconds),
+            directory=Directory(
+                shared.store, replica=shared.replica, seconds=shared.ticket_seconds, lease=shared.lease
+            ),
             doubt=self.era.doubt,
         )
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
-        self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen, shared.courier)
+        replays = ReplayPolicy(settings, self._fetch)
+        self._ladder = Ladder(self._place, replays, self._reopen, shared.courier)
+        self.farewell = HandOver(self._place, replays)
+        """What becomes of its exchanges when this process stops."""
         self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
         is_shared = settings.sessions.mode == "affinity"
@@ -126,7 +132,7 @@ class Relay:
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
         if self._shared.courier is not None:
-            self._shared.courier.serve(self.name, self._ladder.join)
+            self._shared.courier.serve(self.name, self._ladder.join, self._ladder.reconsider)
         await self._dialer.start()
         await self.passthrough.start()
         self._place.pool.start()

@@ -1,6 +1,7 @@
 """Tickets for held exchanges: what goes into the sealed `requestState`, and when one is good. It knows no HTTP."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,19 @@ class Whereabouts(Struct, frozen=True):
     last_event_id: str | None
     version: str
 
+    @property
+    def is_whole(self) -> bool:
+        """Is this enough to read on where the call's stream was left?"""
+        return None not in (self.session_id, self.request_id, self.last_event_id)
+
+
+class Ticket(NamedTuple):
+    """What a client is given."""
+
+    token: str
+    is_whole: bool
+    """Does it have all that another process would need?"""
+
 
 class TicketOffice:
     """Issues and checks the tickets of one upstream."""
@@ -33,7 +47,9 @@ class TicketOffice:
         self._ttl = ttl
         self._now = now
 
-    def issue(self, exchange_id: str, exchange: Exchange, request: ClientRequest, where: Whereabouts) -> str:
+    def write(
+        self, exchange_id: str, exchange: Exchange, request: ClientRequest, where: Whereabouts
+    ) -> Ticket:
         """A ticket for the exchange's present round."""
         now = int(self._now())
         claims = Claims(
@@ -62,10 +78,10 @@ class TicketOffice:
             ),
         )
         try:
-            return self._box.seal(claims, request.principal.material)
+            return Ticket(self._box.seal(claims, request.principal.material), is_whole=True)
         except ClaimsTooLarge:
             # The hold itself needs none of what can be large, only another process would.
-            return self._box.seal(_short(claims), request.principal.material)
+            return Ticket(self._box.seal(_short(claims), request.principal.material), is_whole=False)
 
     def check(self, token: str, request: ClientRequest) -> Claims:
         """The claims of a ticket that was issued to this caller for this very request.

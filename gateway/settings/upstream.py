@@ -177,6 +177,9 @@ class Upstream(Section):
     """After a first question, how long to wait for more to put to the client in the same round."""
     call_timeout: PositiveDuration = 60.0
     """How long the server may work on a call. The clock stands still while the call is held."""
+    slice: Duration = 0.0
+    """A round still running after this time ends with a `requestState` and no question, and the client comes back for
+    the rest: long calls over short connections. Not after the eighth round, clients give up after ten. 0: never."""
     connect_timeout: PositiveDuration = 5.0
     """How long connecting to the server may take."""
     asks: Asks = Asks()

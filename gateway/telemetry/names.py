@@ -13,6 +13,8 @@ class LogEvent(StrEnum):
     ROUND = "round"
     STARTED = "started"
     DRAINING = "draining"
+    DRAINED = "drained"
+    """What could be handed over was, what could be waited for was; the line says how much is cancelled now."""
     STOPPED = "stopped"
     LISTENING = "listening"
     EPHEMERAL_KEY = "ephemeral_key"
@@ -47,6 +49,8 @@ class LogEvent(StrEnum):
     """From a replica of another key or version, or from nobody of ours."""
     REPLICA_LOST = "replica_lost"
     """Another replica's heart has stopped while it had to do with a round of ours."""
+    FROZEN = "frozen"
+    """This process did not run for a while: others may have taken over, so it asks before it delivers anything."""
     INTERNAL_ERROR = "internal_error"
     TASK_FAILED = "task_failed"
     CONFIG_LOADED = "config_loaded"
@@ -98,6 +102,7 @@ class LetterKind(StrEnum):
     SAID = "said"
     LEFT = "left"
     UNKNOWN = "unknown"
+    PAUSE = "pause"
 
 
 class AskKind(StrEnum):
@@ -140,6 +145,8 @@ class HoldEnd(StrEnum):
     UPSTREAM_LOST = "upstream_lost"
     EVICTED = "evicted"
     DRAINED = "drained"
+    HANDED_OVER = "handed_over"
+    """To whichever replica its client comes to next."""
 
 
 class SessionState(StrEnum):

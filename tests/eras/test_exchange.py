@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.eras.exchange import State
 from gateway.eras.policy import AskPolicy, Unfit
+from gateway.eras.states import State
 from gateway.eras.vocabulary import (
     HoldExpired,
     SettleElapsed,

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from gateway.eras.asks import KeyNaming, fingerprint
-from gateway.eras.exchange import Exchange, State
+from gateway.eras.exchange import Exchange
 from gateway.eras.policy import AskPolicy
 from gateway.eras.questions import Entry
 from gateway.eras.reruns import MOST_RUNS, Past
+from gateway.eras.states import State
 from gateway.eras.vocabulary import (
     AnswerNotTaken,
     Ask,
@@ -16,8 +17,10 @@ from gateway.eras.vocabulary import (
     SettleElapsed,
     UpstreamBroke,
     UpstreamWithdrew,
+    WorkTimedOut,
 )
 from gateway.errors import Overloaded, UpstreamLost
+from gateway.wire.jsonrpc import Raw
 from tests.support.asking import (
     CANCEL,
     DECLINE,
@@ -301,3 +304,36 @@ def test_what_is_held_or_not_yet_sent_is_not_paused() -> None:
     talk.retry({"roots-1": ROOTS})
     assert talk.on(RoundPaused()) == []
     assert talk.on(SettleElapsed()) == ["call"]
+
+
+def test_the_work_clock_runs_on_while_the_call_is_paused() -> None:
+    """Ours: nobody was asked anything, so the time is the server's."""
+    talk = Conversation()
+    talk.call()
+    talk.on(RoundPaused())
+    assert talk.exchange.is_working
+
+    assert talk.on(WorkTimedOut()) == ["cancel"]
+    [ending, _] = talk.retry()
+    assert "UpstreamTimedOut" in str(ending)
+
+
+def test_a_question_in_a_pause_stops_the_work_clock_and_is_asked_at_the_retry() -> None:
+    """Ours: questions asked while no client is attached are delivered at the next retry."""
+    talk = Conversation()
+    talk.call()
+    talk.on(RoundPaused())
+    talk.asked(form(0, "a"))
+    assert not talk.exchange.is_working
+
+    assert talk.retry() == ["settle"]
+    assert talk.on(SettleElapsed()) == [("hold", "a")]
+
+
+def test_answers_are_vetted_without_a_trace() -> None:
+    """Ours: what is refused anyway must not be written down as taken."""
+    talk = held(form(0, "a"))
+    before = talk.exchange.round
+    assert talk.exchange.vet({"a": {"action": Raw(b'"perhaps"')}}) is not None
+    assert talk.exchange.vet({}) is None
+    assert (talk.exchange.round, talk.exchange.state) == (before, State.HELD)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway.eras.asks import KeyNaming
-from gateway.eras.exchange import Exchange, State
+from gateway.eras.exchange import Exchange
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
+from gateway.eras.states import State
 from gateway.eras.vocabulary import (
     Abort,
     AnswerNotTaken,
@@ -289,7 +290,10 @@ class AnyOrder(RuleBasedStateMachine):
         """However it went, time ends it: the client hears its word and the session is let go."""
         if not hasattr(self, "exchange") or self.exchange.state is State.DONE:
             return
-        self.feed(WorkTimedOut() if self.exchange.is_working else HoldExpired())
+        if self.exchange.is_working:
+            self.feed(WorkTimedOut())
+        if self.exchange.state is State.HELD:  # paused: it works on, and nobody listens
+            self.feed(HoldExpired())
         assert not self.is_session_leased
         assert not self.is_client_there
 

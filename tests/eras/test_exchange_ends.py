@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from gateway.eras.exchange import MAX_ROUNDS, State
+from gateway.eras.exchange import MAX_ROUNDS
 from gateway.eras.policy import AskPolicy, Disposition
 from gateway.eras.questions import MOST_HEARD, MOST_OPEN
+from gateway.eras.states import State
 from gateway.eras.vocabulary import (
     AnswerNotTaken,
     ClientLeft,

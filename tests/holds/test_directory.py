@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.holds.directory import Directory
+from gateway.holds.directory import Directory, Standing
 from gateway.stores.memory import MemoryStore
 from gateway.stores.protocol import Owner, StoreUnavailable
 
@@ -33,8 +33,8 @@ async def test_a_replica_that_lost_an_exchange_may_deliver_nothing_into_it() -> 
     assert seen is not None
     assert not quick.is_me(seen.replica)
     assert await quick.take_over("x", seen, 1)
-    assert not await slow.note_taken("x", 1)
-    assert await quick.note_taken("x", 1)
+    assert await slow.note_taken("x", 1) is Standing.THEIRS
+    assert await quick.note_taken("x", 1) is Standing.OURS
 
 
 async def test_only_one_of_many_takes_an_exchange_over() -> None:
@@ -61,7 +61,7 @@ async def test_without_the_store_this_process_goes_on_alone() -> None:
     """Ours: losing Redis degrades to live-only."""
     directory = Directory(Away(_now, is_shared=True), replica="a", seconds=60)
     assert await directory.note_held("x", 1)
-    assert await directory.note_taken("x", 1)
+    assert await directory.note_taken("x", 1) is Standing.OURS
     with pytest.raises(StoreUnavailable):
         await directory.owner("x")  # whose it is nobody can say: the retry is told to come again
 
@@ -71,4 +71,4 @@ async def test_a_book_that_was_emptied_is_claimed_by_the_first_who_asks() -> Non
     store = MemoryStore(_now, is_shared=True)
     old, heir = (Directory(store, replica=name, seconds=60) for name in ("old", "heir"))
     assert await heir.take_over("x", None, 1)
-    assert not await old.note_taken("x", 1)
+    assert await old.note_taken("x", 1) is Standing.THEIRS

@@ -44,7 +44,7 @@ class Office:
     def issue(
         self, talk: Conversation, request: ClientRequest | None = None, where: Whereabouts = HERE
     ) -> str:
-        return self.tickets.issue("x-1", talk.exchange, request or tool_call(), where)
+        return self.tickets.write("x-1", talk.exchange, request or tool_call(), where).token
 
     def check(self, token: str, request: ClientRequest | None = None) -> Claims:
         return self.tickets.check(token, request or tool_call())

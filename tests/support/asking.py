@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from gateway.eras.asks import KeyNaming
-from gateway.eras.exchange import Exchange, State
+from gateway.eras.exchange import Exchange
 from gateway.eras.policy import AskPolicy
 from gateway.eras.reruns import Past
+from gateway.eras.states import State
 from gateway.eras.vocabulary import (
     KIND_OF_METHOD,
     Abort,

@@ -77,6 +77,7 @@ class Replica:
     rounds: list[CarriedRound] = field(default_factory=list)
     listeners: list[Listener] = field(default_factory=list)
     left: list[Listener] = field(default_factory=list)
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
     refusal: Exception | None = None
     outcome: Reply | None = None
     """What a round that comes now gets at once."""
@@ -90,7 +91,7 @@ class Replica:
             raise self.refusal
         asked = carried.request(BOB)
         listener = Listener(RoundFilter(asked.progress_token, asked.log_level), rung=Rung.LIVE)
-        listener.joined(self.left.append)
+        listener.joined(self.left.append, self.paused.set)
         self.listeners.append(listener)
         if self.outcome is not None:
             listener.finish(self.outcome)

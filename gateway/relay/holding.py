@@ -1,0 +1,49 @@
+"""The books about one exchange that its client has left: opened, closed, its outcome kept. It drives nothing."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gateway.eras.vocabulary import Abort, Ending
+from gateway.errors import CallLost
+from gateway.relay.listener import Reply
+from gateway.relay.place import Place
+from gateway.telemetry.names import HoldEnd
+from gateway.wire.jsonrpc import encode
+
+if TYPE_CHECKING:
+    from gateway.relay.driver import Driver
+
+
+def open_hold(place: Place, driver: "Driver", expire: Callable[[], None]) -> bool:
+    """Its client is away now; `expire` is for when it does not come back. False: there is no room for one more."""
+    if not place.ledger.hold(driver.exchange_id, driver):
+        return False
+    place.expiries.set(driver.exchange_id, expire)
+    place.pool.park()
+    place.metrics.hold_opened(place.name)
+    return True
+
+
+def end_hold(place: Place, exchange_id: str, end: HoldEnd) -> None:
+    """The session works again, or is about to be let go: it counts as one at work."""
+    if place.ledger.resume(exchange_id):
+        place.pool.unpark()
+        place.metrics.hold_ended(place.name, end, place.expiries.stop(exchange_id))
+
+
+def forget(place: Place, driver: "Driver", end: HoldEnd) -> None:
+    """It is another process's business from now on."""
+    place.drivers.discard(driver)
+    if place.ledger.find(driver.exchange_id) is driver:  # and not what was found again under its name
+        end_hold(place, driver.exchange_id, end)
+        place.ledger.forget(driver.exchange_id)
+
+
+def keep(place: Place, exchange_id: str, outcome: Ending, reply: Reply) -> None:
+    """A client that lost the last word may come for it again, for a while."""
+    is_lost = isinstance(outcome, Abort) and isinstance(outcome.error, CallLost)
+    note = place.directory.note_lost if is_lost else place.directory.note_done
+    place.background.start(note(exchange_id), "note-done")
+    place.ledger.keep(exchange_id, len(encode(reply.result)))
+    place.graces.set(exchange_id, partial(place.ledger.forget, exchange_id))
