@@ -14,14 +14,14 @@ from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold, Kind
 from gateway.errors import CallLost, Overloaded, StateRejected, UpstreamTimedOut
 from gateway.relay.clocks import RoundAlarms, WorkClock
-from gateway.relay.holding import end_hold, forget, keep, open_hold
+from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
 from gateway.relay.outbox import Outbox
 from gateway.relay.passport import Passport
 from gateway.relay.place import Place
-from gateway.relay.replies import ending_reply, input_required
+from gateway.relay.replies import ending_reply, input_required, too_late
 from gateway.relay.request import ClientRequest, Principal
 from gateway.telemetry.names import AskDisposition, AskKind, HoldEnd
 from gateway.upstreams.session import Session
@@ -31,11 +31,6 @@ Answers: TypeAlias = Mapping[str, Params]
 
 _MOST_SLICED: Final = 8
 """Rounds after which none is ended for its length: clients give up after ten, and questions need some as well."""
-
-_NOBODY_HEARD: Final = (
-    "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
-    "so what the client said may never have reached the call that asked"
-)
 
 
 class Driver:
@@ -320,9 +315,12 @@ class Driver:
     def _send(self, send: Callable[[], Awaitable[None]]) -> None:
         if self._outbox is None:
             self._outbox = Outbox(
-                self._place.background, lambda error: self._feed(words.AnswerNotTaken(error))
+                self._place.background, lambda error: self._feed(words.AnswerNotTaken(error)), self._may_speak
             )
         self._outbox.put(send)
+
+    def _may_speak(self) -> Awaitable[bool]:
+        return may_speak(self._place, self, self._exchange.round)
 
     def _time_out(self) -> None:
         self._feed(words.WorkTimedOut())
@@ -340,11 +338,9 @@ class Driver:
     def _last_word(self, ending: words.Complete | words.CompleteFailure | words.Abort) -> Reply:
         if isinstance(ending, words.Abort):
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
-            is_late = isinstance(ending.error, UpstreamTimedOut)
-            if is_late and self.is_in_doubt:
-                ending = words.Abort(CallLost("answers_in_doubt", "they were taken, and no result came"))
-            elif is_late and self._exchange.round and self._call.session.id is None:
-                ending = words.Abort(UpstreamTimedOut(detail=_NOBODY_HEARD))
+            if isinstance(ending.error, UpstreamTimedOut):
+                is_unheard = bool(self._exchange.round) and self._call.session.id is None
+                ending = too_late(ending, is_in_doubt=self.is_in_doubt, is_unheard=is_unheard)
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:
@@ -398,7 +394,7 @@ class Driver:
         if self._exchange.round and outcome is not None:
             self._last_reply = self._last_reply or self._last_word(outcome)
             keep(self._place, self.exchange_id, outcome, self._last_reply)
-        if self._outbox is None or self._outbox.is_empty:
+        if self._place.directory.is_sure and (self._outbox is None or self._outbox.is_empty):
             self._call.let_go(release)
         else:
-            self._outbox.put(lambda: self._call.let_go_now(release))  # what is still to be said comes first
+            self._send(lambda: self._call.let_go_now(release))  # what is still to be said comes first
