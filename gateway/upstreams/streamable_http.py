@@ -273,12 +273,16 @@ class StreamableHttp:
         """Deliver events of a call's stream. True: the answer was among them."""
         answered = False
         for event in events:
+            before = self.last_event_id
             if event.id is not None:
                 self.last_event_id = event.id
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
             for message in _messages(event):
                 answered = deliver(message) or answered
+            if answered:
+                # Until somebody has heard it, a ticket must not lead past the answer: no store tells it again.
+                self.last_event_id = before
         return answered
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
