@@ -58,12 +58,15 @@ class Judge:
         self._records = records
         self._process_of = {passage.port: passage.process for passage in records.passages}
         self._starts: Counter[str] = Counter()
+        self._done: set[str] = set()
         self._received: Counter[tuple[str, str, str]] = Counter()
         for server in records.servers.values():
             for event in server["events"]:
                 match event.split(":"):
                     case ["chain", "start", name]:
                         self._starts[name] += 1
+                    case ["chain", "done", name]:
+                        self._done.add(name)
                     case ["chain", "answer", name, number, value]:
                         self._received[name, number, value] += 1
         self._rungs: dict[str, set[str]] = {}
@@ -141,6 +144,8 @@ class Judge:
                 return False, "it says that it had no side effects"
             if data.get("canStartAgain") is not True:
                 return False, "it does not say that it can be started again"
+            if reason == "outcome_lost":
+                return bool(harm) and task.name in self._done, f"it had ended; {_words(harm)}"
             if task.is_repeatable:
                 return False, f"the tool may be run again, after {_words(harm + cuts)}"
             if task.upstream in RESUMABLE and not cuts:
