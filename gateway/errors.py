@@ -27,6 +27,7 @@
         UpstreamUnauthorized     401 or 403: passed on with its challenge      401/403
         UpstreamChanged          it is of another era now, and ran nothing
       Overloaded                 we chose to shed this request                 503
+        UpstreamDown             it could not be reached lately: not tried
 
 Each class fixes how it looks on the wire (`rpc_code`, `http_status`) and in
 metrics (`reason`). Text given to the constructor is for our own log; the client
@@ -38,6 +39,7 @@ from 2xx or 400, and a failed tool is not a failed gateway. So is a bug of ours,
 which is a plain GatewayError with -32603: the client is to read its `errorId`.
 """
 
+import math
 from typing import Any, ClassVar
 
 
@@ -322,3 +324,19 @@ class Overloaded(GatewayError):
     def headers(self) -> dict[str, str]:
         """When to try again."""
         return {"Retry-After": "1"}
+
+
+class UpstreamDown(Overloaded):
+    """The upstream could not be reached several times in a row, and is left alone for a while."""
+
+    reason = "circuit_open"
+    public = "The upstream server cannot be reached at the moment; try again shortly"
+
+    def __init__(self, log_text: str = "", *, seconds: float = 1.0) -> None:
+        super().__init__(log_text)
+        self._seconds = max(1, math.ceil(seconds))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """When it is tried again."""
+        return {"Retry-After": str(self._seconds)}

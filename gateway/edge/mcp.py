@@ -170,7 +170,11 @@ class Endpoint:
                 turn.heard = self._relay.listen(asked)
             if turn.heard is not None:
                 response, turn.reply = await write_round(
-                    turn.request, turn.heard, asked.id, self._limits.keepalive
+                    turn.request,
+                    turn.heard,
+                    asked.id,
+                    self._limits.keepalive,
+                    self._limits.write_timeout,
                 )
             else:
                 discovers = asked.method == DISCOVER

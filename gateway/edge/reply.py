@@ -3,7 +3,9 @@
 It knows no exchange; it takes what a listener gives until the last word.
 """
 
-from typing import Final
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from aiohttp import hdrs, web
 
@@ -19,6 +21,8 @@ _STREAM_HEADERS: Final = {
 }
 _JSON_HEADERS: Final[dict[str, str]] = {hdrs.CONTENT_TYPE: names.JSON}
 _KEEP_ALIVE: Final = encode_comment("keep-alive")
+_MORE_THAN_A_BUFFER: Final = 64 * 1024
+"""Less than this is written at once, whether it is read or not."""
 
 
 def body_of(reply: Reply, request_id: Id | None) -> bytes:
@@ -40,18 +44,44 @@ def json_response(reply: Reply, request_id: Id | None) -> web.Response:
 
 
 async def write_round(
-    request: web.BaseRequest, listener: Ear, request_id: Id, keepalive: float
+    request: web.BaseRequest, listener: Ear, request_id: Id, keepalive: float, patience: float = 30.0
 ) -> tuple[web.StreamResponse, Reply]:
-    """Answer a round as its listener hears it; returns what was answered, for the log."""
+    """Answer a round as its listener hears it; returns what was answered, for the log.
+
+    While a client does not read, its listener keeps a bounded number of notifications and the last word. One that
+    has read nothing for `patience` seconds is cut off.
+
+    Raises:
+        ConnectionError: the client is gone, or does not read.
+    """
     heard = await listener.next(keepalive)
     if isinstance(heard, Reply):
-        return json_response(heard, request_id), heard
+        response = json_response(heard, request_id)
+        if len(response.body or b"") > _MORE_THAN_A_BUFFER:  # type: ignore[arg-type] # it is bytes, we made it
+            await _sent(request, _whole(response, request), patience)
+        return response, heard
     stream = web.StreamResponse(headers=_STREAM_HEADERS)
     await stream.prepare(request)
     while not isinstance(heard, Reply):
-        await stream.write(_KEEP_ALIVE if heard is None else encode_message(heard))
+        await _sent(request, stream.write(_KEEP_ALIVE if heard is None else encode_message(heard)), patience)
         heard = await listener.next(keepalive)
     # Always a JSON-RPC message last: TypeScript clients wait a minute for one that does not come.
-    await stream.write(encode_message(body_of(heard, request_id)))
-    await stream.write_eof()
+    await _sent(request, stream.write(encode_message(body_of(heard, request_id))), patience)
+    await _sent(request, stream.write_eof(), patience)
     return stream, heard
+
+
+async def _whole(response: web.Response, request: web.BaseRequest) -> None:
+    await response.prepare(request)
+    await response.write_eof()
+
+
+async def _sent(request: web.BaseRequest, writing: Coroutine[Any, Any, None], patience: float) -> None:
+    """Write, for as long as the client reads."""
+    try:
+        async with asyncio.timeout(patience):
+            await writing
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()  # closing would wait for the client to read
+        raise ConnectionResetError("the client does not read") from None

@@ -3,7 +3,7 @@
 It counts and bounds; what an exchange is, and when it ends, is its owner's business.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -15,10 +15,13 @@ _MOST_KEPT: Final = 10_000
 class Ledger(Generic[T]):
     """Exchanges by their id, in this process: the rung *live* of the ladder."""
 
-    def __init__(self, max_held: int) -> None:
+    def __init__(self, max_held: int, max_each: int | None = None) -> None:
         self._max_held = max_held
+        self._max_each = max_each
         self._known: dict[str, T] = {}
-        self._held: set[str] = set()
+        self._held: dict[str, str | None] = {}
+        self._of: Counter[str] = Counter()
+        """How many each holder has."""
         self._kept: OrderedDict[str, int] = OrderedDict()
         self._kept_bytes = 0
 
@@ -39,27 +42,41 @@ class Ledger(Generic[T]):
         """A ticket names it, though it does not wait now."""
         self._known[exchange_id] = exchange
 
-    def hold(self, exchange_id: str, exchange: T) -> bool:
-        """The exchange waits for its client now. False: there is no room for one more.
+    def hold(self, exchange_id: str, exchange: T, holder: str | None = None) -> bool:
+        """The exchange waits for its client now. False: there is no room for one more, or for one more of `holder`.
 
         One that was held before is always let in: a user who has answered must not lose the call to newcomers.
         """
-        if len(self._held) >= self._max_held and exchange_id not in self._known:
+        if exchange_id not in self._known and self._is_full(holder):
             return False
         self._known[exchange_id] = exchange
-        self._held.add(exchange_id)
+        self._let_go(exchange_id)
+        self._held[exchange_id] = holder
+        if holder is not None:
+            self._of[holder] += 1
         return True
+
+    def _is_full(self, holder: str | None) -> bool:
+        has_most = holder is not None and self._max_each is not None and self._of[holder] >= self._max_each
+        return has_most or len(self._held) >= self._max_held
+
+    def _let_go(self, exchange_id: str) -> None:
+        holder = self._held.pop(exchange_id, None)
+        if holder is not None:
+            self._of[holder] -= 1
+            if not self._of[holder]:
+                del self._of[holder]
 
     def resume(self, exchange_id: str) -> bool:
         """It waits no more. False: it did not wait."""
         if exchange_id not in self._held:
             return False
-        self._held.remove(exchange_id)
+        self._let_go(exchange_id)
         return True
 
     def keep(self, exchange_id: str, size: int) -> None:
         """The exchange has ended; its outcome stays for a client that lost it. The oldest make room."""
-        self._held.discard(exchange_id)
+        self._let_go(exchange_id)
         if exchange_id not in self._known:
             return
         self._kept_bytes -= self._kept.pop(exchange_id, 0)
@@ -71,5 +88,5 @@ class Ledger(Generic[T]):
     def forget(self, exchange_id: str) -> None:
         """No ticket finds it any more."""
         self._known.pop(exchange_id, None)
-        self._held.discard(exchange_id)
+        self._let_go(exchange_id)
         self._kept_bytes -= self._kept.pop(exchange_id, 0)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def open_hold(place: Place, driver: "Driver", expire: Callable[[], None]) -> bool:
     """Its client is away now; `expire` is for when it does not come back. False: there is no room for one more."""
-    if not place.ledger.hold(driver.exchange_id, driver):
+    principal = driver.principal
+    holder = principal.id if principal.is_authenticated else None
+    if not place.ledger.hold(driver.exchange_id, driver, holder):
         return False
     place.expiries.set(driver.exchange_id, expire)
     place.pool.park()

@@ -8,6 +8,7 @@ listen     what changes at the server, told for as long as the client wants to h
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -32,6 +33,7 @@ from gateway.holds.directory import Directory
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
 from gateway.relay.era import UpstreamEra
+from gateway.relay.fuse import Fuse
 from gateway.relay.handover import HandOver
 from gateway.relay.introductions import Acquaintance, Introductions
 from gateway.relay.ladder import Ladder, Retry, new_listener
@@ -52,6 +54,7 @@ from gateway.settings.upstream import Sessions, Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
 from gateway.upstreams.background import Background
+from gateway.upstreams.breaker import Breaker
 from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.flag import Flag
 from gateway.upstreams.pool import Caller, Pool
@@ -92,19 +95,20 @@ class Relay:
             version=shared.version,
             log=self._log,
         )
+        breaker = Breaker(time.monotonic, failures=settings.breaker.failures, seconds=settings.breaker.open)
         self._place = Place(
             name=name,
             settings=settings,
             policy=policy_of(settings),
             hold_seconds=min(settings.holds.ttl, shared.ticket_seconds),
-            pool=Pool(_pooled(settings), self._open_for),
+            pool=Pool(_pooled(settings), Fuse(name, breaker, self._open_for, shared.metrics).open),
             tickets=TicketOffice(
                 shared.box, upstream=name, replica=shared.replica, ttl=shared.ticket_seconds, now=shared.now
             ),
             ids=shared.ids,
             roots=RootsMemory(settings.asks.roots_ttl, shared.now),
             metrics=shared.metrics,
-            ledger=Ledger(settings.holds.max),
+            ledger=Ledger(settings.holds.max, settings.holds.per_principal),
             directory=Directory(
                 shared.store, replica=shared.replica, seconds=shared.ticket_seconds, lease=shared.lease
             ),

@@ -70,6 +70,8 @@ def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
         yield Problem(_at(name, "sessions", "warm"), "is more than sessions.max")
     if upstream.settle >= upstream.call_timeout:
         yield Problem(_at(name, "settle"), "should be shorter than call_timeout")
+    if upstream.slice and upstream.slice <= upstream.settle:
+        yield Problem(_at(name, "slice"), "should be longer than settle")
     if upstream.auth.mode != "none":
         yield from _shared(name, upstream)
     for tool, names in upstream.input_keys.items():

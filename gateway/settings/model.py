@@ -45,6 +45,8 @@ class Limits(Section):
     """How long a client may take to send it."""
     event: Size = 8 * 1024**2
     """Largest single message of an upstream: one SSE event, or one JSON body."""
+    write_timeout: PositiveDuration = 30.0
+    """How long a client may leave an answer unread before its connection is cut. What is held stays held."""
     keepalive: PositiveDuration = 15.0
     """A silent response stream gets a comment at this interval."""
     allowed_origins: Listed[Origin] = ()

@@ -55,8 +55,19 @@ class Holds(Section):
     """How long a hold waits before the call is cancelled upstream."""
     max: PositiveCount = 10_000
     """Calls that may be held at once; past it new calls are refused with 503."""
+    per_principal: PositiveCount = 1000
+    """Of these, calls of one authenticated caller. Callers without credentials cannot be told apart: only `max`."""
     grace: Duration = 60.0
     """How long an outcome that nobody fetched is kept."""
+
+
+class Breaker(Section):
+    """When a server that cannot be reached is left alone. Calls that are held are not affected."""
+
+    failures: Count = 5
+    """Failures to connect, or handshakes not answered in time, in a row; then calls are refused with 503. 0: never."""
+    open: PositiveDuration = 10.0
+    """For how long. Then one call is let through to try."""
 
 
 class Asks(Section):
@@ -182,6 +193,7 @@ class Upstream(Section):
     the rest: long calls over short connections. Not after the eighth round, clients give up after ten. 0: never."""
     connect_timeout: PositiveDuration = 5.0
     """How long connecting to the server may take."""
+    breaker: Breaker = Breaker()
     asks: Asks = Asks()
     replay: Replay = "idempotent"
     """May a call that was lost while it was held be run again, with the answers given so far? `idempotent`: tools

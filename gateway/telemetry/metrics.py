@@ -102,6 +102,9 @@ class Metrics:
         self._handshakes = counter(
             "handshakes_total", "Attempts to open a legacy session.", "upstream", "outcome"
         )
+        self._circuit = gauge(
+            "circuit_open", "1 while calls are refused because the upstream cannot be reached.", "upstream"
+        )
         self._state_rejected = counter(
             "state_rejected_total", "Echoed requestState that did not verify, by why.", "upstream", "why"
         )
@@ -125,6 +128,7 @@ class Metrics:
         # Gauges begin at zero: a series that is absent reads like one that was never scraped.
         for name in self._upstreams:
             self._holds_open.labels(name).set(0)
+            self._circuit.labels(name).set(0)
             self._subscriptions.labels(name).set(0)
             for state in SessionState:
                 self._sessions.labels(name, state.value).set(0)
@@ -165,6 +169,10 @@ class Metrics:
     def handshake(self, upstream: str, outcome: HandshakeOutcome) -> None:
         """An attempt to open a session ended."""
         self._handshakes.labels(self._place(upstream), outcome.value).inc()
+
+    def circuit(self, upstream: str, *, is_open: bool) -> None:
+        """The upstream is left alone for a while, or is not any more."""
+        self._circuit.labels(self._place(upstream)).set(is_open)
 
     def state_rejected(self, upstream: str, why: str) -> None:
         """An echoed `requestState` did not verify; `why` is a snake_case word, else it counts as `other`."""

@@ -138,3 +138,19 @@ class Books(RuleBasedStateMachine):
 
 
 TestBooks = Books.TestCase
+
+
+def test_one_holder_has_a_share_and_no_more() -> None:
+    """Ours: one caller cannot take every place; who is nobody in particular has no share but the whole."""
+    ledger: Ledger[str] = Ledger(10, 2)
+    assert ledger.hold("a1", "A", "ann")
+    assert ledger.hold("a2", "A", "ann")
+    assert not ledger.hold("a3", "A", "ann")
+    assert ledger.hold("b1", "B", "bob")
+    assert all(ledger.hold(f"n{number}", "N") for number in range(3))
+    ledger.resume("a1")
+    assert ledger.hold("a3", "A", "ann")
+    assert ledger.hold("a1", "A", "ann"), "one that was held before is always let in"
+    for name in ("a1", "a2", "a3", "b1"):
+        ledger.forget(name)
+    assert not ledger._of, "nothing is remembered of holders who have nothing"
