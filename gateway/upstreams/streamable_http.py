@@ -52,8 +52,10 @@ _RECONNECT_SECONDS: Final = (0.05, 0.2, 1.0, 3.0)
 as dead; if it only ends, it is opened again at that pace. One that lasted longer than that starts afresh."""
 _REPOLL_SECONDS: Final = (5.0, 10.0, 20.0, 40.0)
 """How long a resumed stream may be quiet before it is asked for again; after these, a minute each time."""
-_MOST_FRUITLESS: Final = 5
+_MOST_FRUITLESS: Final = 60
 """Resumptions in a row that end at once with nothing new: the server does not have the rest."""
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+"""Between two of these, unless the server wants more."""
 _LONGEST_RETRY_SECONDS: Final = 10.0
 _ERROR_BODY_BYTES: Final = 16 * 1024
 _ERROR_BODY_SECONDS: Final = 1.0
@@ -149,7 +151,9 @@ class StreamableHttp:
             fruitless = 0 if self.last_event_id != seen else fruitless + 1
             if fruitless == _MOST_FRUITLESS:
                 break
-            await asyncio.sleep(self._retry_seconds)
+            # A Python server that still has the reader before, frozen as it may be, only tells what it has stored.
+            slower = min(self._retry_seconds * (fruitless + 1), _LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(max(self._retry_seconds, slower))
         raise UpstreamLost("the stream broke off, and reading on brought no answer")
 
     async def _resume_once(self, deliver: Deliver) -> bool:
