@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.chaos.plan import RESUMABLE
-from tests.chaos.records import Ending, Fault, FaultKind, Json, Records, Told
+from tests.chaos.records import Ending, Fault, FaultKind, Json, Records, Told, process_of
 
 RUNGS: Final = ("live", "routed", "reattached", "replayed")
 _HARM: Final = (FaultKind.KILL, FaultKind.FREEZE, FaultKind.DRAIN)
@@ -56,7 +56,6 @@ class Judge:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._process_of = {passage.port: passage.process for passage in records.passages}
         self._starts: Counter[str] = Counter()
         self._done: set[str] = set()
         self._received: Counter[tuple[str, str, str]] = Counter()
@@ -103,7 +102,7 @@ class Judge:
             case Ending.REFUSED:
                 return self._refused(told)
             case Ending.CUT:
-                hit = self._harm_to({self._process_of.get(told.attempts[-1].port)}, told)
+                hit = self._harm_to({process_of(self._records.passages, told.attempts[-1])}, told)
                 return Verdict(name, "cut", "before the first ticket", bool(hit), _words(hit))
             case _:
                 last = told.attempts[-1]

@@ -118,6 +118,12 @@ class Passage:
     began: float
 
 
+def process_of(passages: list[Passage], attempt: Attempt) -> str | None:
+    """Which process took this request. The system gives ports out again, so the time matters too."""
+    took = [one for one in passages if one.port == attempt.port and one.began <= attempt.ended]
+    return took[-1].process if took else None
+
+
 @dataclass(slots=True)
 class Records:
     """Everything."""

@@ -12,7 +12,7 @@ from tests.chaos.judge import Judge, Judgement
 from tests.chaos.leaks import Leaks, look_for_leaks
 from tests.chaos.lean_client import LeanClient
 from tests.chaos.plan import Plan
-from tests.chaos.records import Attempt, Records, Task, Told
+from tests.chaos.records import Attempt, Records, Task, Told, process_of
 from tests.chaos.replicas import Replica
 from tests.chaos.sdk_client import SdkClient
 from tests.chaos.tickets import TicketReader
@@ -117,7 +117,6 @@ def _records(whole: Deployment, told: list[Told], breaker: Breaker) -> Records:
 
 
 def _read_tickets(records: Records, reader: TicketReader) -> None:
-    process_of = {passage.port: passage.process for passage in records.passages}
     lives: dict[str, str] = {}
     owned: list[tuple[Task, Attempt, str]] = []
     for told in records.told:
@@ -125,7 +124,7 @@ def _read_tickets(records: Records, reader: TicketReader) -> None:
         for number, (token, attempt) in enumerate(zip(told.tickets, answered, strict=False)):
             ticket = reader.read(token, told.task)
             records.exchange_ids[told.task.name] = ticket.exchange
-            process = process_of.get(attempt.port)
+            process = process_of(records.passages, attempt)
             if number == 0 and process is not None:
                 lives[ticket.owner] = process  # who takes a first request keeps it
             owned.append((told.task, attempt, ticket.owner))

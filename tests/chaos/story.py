@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from tests.chaos.records import Records, Told
+from tests.chaos.records import Records, Told, process_of
 from tests.chaos.run import Outcome
 
 _MOST: Final = 8
@@ -28,11 +28,10 @@ def stories(outcome: Outcome) -> str:
 def story(told: Told, records: Records) -> str:
     """A few lines."""
     task = told.task
-    process_of = {passage.port: passage.process for passage in records.passages}
     id_ = records.exchange_ids.get(task.name)
     lines = []
     for attempt in told.attempts:
-        where = f"round {attempt.round} at {process_of.get(attempt.port)}"
+        where = f"round {attempt.round} at {process_of(records.passages, attempt)}"
         lines.append((attempt.began, attempt.ended, f"client {where}: {attempt.outcome}"))
     lines += [(since, since, f"ticket of {owner}") for since, owner in records.owners.get(task.name, [])]
     lines += [
