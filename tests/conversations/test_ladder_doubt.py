@@ -84,7 +84,7 @@ async def test_answers_that_may_have_been_delivered_are_not_delivered_again(
         async with bereaved(
             tmp_path, own_redis_server, legacy, "ask_chain", stage=_TAKEN, call_timeout="1s"
         ) as (client, asked):
-            refused = await client.retry(asked, {"answer": accept(answer="42")})
+            refused = await client.retry(asked, {"answer": accept(answer="forty-two")})
         observed = await legacy.observed()
     assert refused.error["code"] == -31001
     assert _told(refused) == {
@@ -92,7 +92,7 @@ async def test_answers_that_may_have_been_delivered_are_not_delivered_again(
         "sideEffectsPossible": True,
         "canStartAgain": True,
     }
-    assert not [entry for entry in observed["http"] if "42" in str(entry.get("body"))]
+    assert not [entry for entry in observed["http"] if "forty-two" in str(entry.get("body"))]
 
 
 async def test_a_call_that_may_run_again_does_not_wait_for_what_is_in_doubt(
@@ -103,8 +103,8 @@ async def test_a_call_that_may_run_again_does_not_wait_for_what_is_in_doubt(
         start_legacy("py-1.30", event_store=True) as legacy,
         bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_TAKEN) as (client, asked),
     ):
-        done = await client.retry(asked, {"answer": accept(answer="42")})
-        assert done.text == '{"id": "one", "answers": ["42"]}'
+        done = await client.retry(asked, {"answer": accept(answer="forty-two")})
+        assert done.text == '{"id": "one", "answers": ["forty-two"]}'
         await _until_ended(legacy)
 
 
@@ -114,15 +114,15 @@ async def test_questions_that_died_with_their_owner_on_the_way_are_asked_again(
     """Ours (rung 3): the answers were delivered, the next question was asked, and the client heard nothing of it."""
     async with start_legacy("py-1.30", event_store=True) as legacy:
         async with bereaved(
-            tmp_path, own_redis_server, legacy, "ask_chain", stage=None, answers=["42"], questions=2
+            tmp_path, own_redis_server, legacy, "ask_chain", stage=None, answers=["forty-two"], questions=2
         ) as (client, asked):
-            more = await client.retry(asked, {"answer": accept(answer="42")})
+            more = await client.retry(asked, {"answer": accept(answer="forty-two")})
             [key] = more.asked
             assert more.asked[key]["params"]["message"] == "one question 2"
-            done = await client.retry(more, {key: accept(answer="43")})
-            assert done.text == '{"id": "one", "answers": ["42", "43"]}'
+            done = await client.retry(more, {key: accept(answer="forty-three")})
+            assert done.text == '{"id": "one", "answers": ["forty-two", "forty-three"]}'
         observed = await legacy.observed()
-    for answer in ("'42'", "'43'"):
+    for answer in ("'forty-two'", "'forty-three'"):
         assert len([entry for entry in observed["http"] if answer in str(entry.get("body"))]) == 1
 
 
@@ -134,7 +134,7 @@ async def test_an_outcome_that_died_with_its_owner_is_said_to_be_lost(
         start_legacy("py-1.30", event_store=True) as legacy,
         bereaved(tmp_path, own_redis_server, legacy, "ask_chain_again", stage=_DONE) as (client, asked),
     ):
-        refused = await client.retry(asked, {"answer": accept(answer="42")})
+        refused = await client.retry(asked, {"answer": accept(answer="forty-two")})
     assert _told(refused) == {"reason": "outcome_lost", "sideEffectsPossible": True, "canStartAgain": True}
 
 
@@ -146,7 +146,7 @@ async def test_the_session_of_a_call_that_is_refused_is_ended(
         start_legacy("py-1.30") as legacy,
         bereaved(tmp_path, own_redis_server, legacy, "ask_chain", stage=None) as (client, asked),
     ):
-        refused = await client.retry(asked, {"answer": accept(answer="42")})
+        refused = await client.retry(asked, {"answer": accept(answer="forty-two")})
         assert _told(refused)["reason"] == "hold_lost"
         await _until_ended(legacy)
 
