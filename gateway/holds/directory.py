@@ -55,11 +55,11 @@ class Directory:
         """This round's answers are about to be delivered here, unless it says that they must not be."""
         try:
             # Written down by us alone proves nothing to one who was away: the book may have been emptied since.
-            if not self._is_sure() and not await self.is_mine(exchange):
+            if not self.is_sure and not await self.is_mine(exchange):
                 return Standing.THEIRS
             is_ours = await self._store.record(exchange, self._replica, 2 * round_ + 1, self._seconds)
         except StoreUnavailable:
-            return Standing.OURS if self._is_sure() else Standing.UNKNOWN
+            return Standing.OURS if self.is_sure else Standing.UNKNOWN
         return Standing.OURS if is_ours else Standing.THEIRS
 
     async def owner(self, exchange: str) -> Owner | None:
@@ -69,6 +69,11 @@ class Directory:
             StoreUnavailable: nobody can say.
         """
         return await self._store.owner(exchange)
+
+    @staticmethod
+    def is_done(owner: Owner) -> bool:
+        """Has the exchange ended?"""
+        return owner.stage >= _DONE
 
     async def is_mine(self, exchange: str) -> bool:
         """Is this replica written down as its owner? Raises as `owner`."""
@@ -128,5 +133,7 @@ class Directory:
         except StoreUnavailable:
             return True
 
-    def _is_sure(self) -> bool:
+    @property
+    def is_sure(self) -> bool:
+        """Has this process been here all the time? Else what it owned may be another's."""
         return self._lease is None or self._lease.is_sure

@@ -4,33 +4,26 @@ All deciding is in `eras.exchange`; here is the order in which things are done.
 It knows no HTTP and no sealing.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeAlias, assert_never
+from collections.abc import Awaitable, Mapping
+from typing import Final, TypeAlias, assert_never
 
 from gateway.eras import vocabulary as words
 from gateway.eras.exchange import Exchange
 from gateway.eras.notifications import is_of_call
 from gateway.eras.states import State
-from gateway.eras.vocabulary import Ask, Command, Event, Hold, Kind
-from gateway.errors import (
-    CallLost,
-    GatewayError,
-    Overloaded,
-    StateRejected,
-    UpstreamTimedOut,
-    UpstreamUnauthorized,
-)
+from gateway.eras.vocabulary import Ask, Command, Event, Hold
+from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected, UpstreamTimedOut
 from gateway.relay.clocks import RoundAlarms, WorkClock
-from gateway.relay.holding import end_hold, forget, keep, open_hold
+from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
-from gateway.relay.outbox import Outbox
 from gateway.relay.passport import Passport
 from gateway.relay.place import Place
-from gateway.relay.replies import NOBODY_HEARD, ending_reply, input_required
+from gateway.relay.replies import ending_reply, input_required, too_late
 from gateway.relay.request import ClientRequest, Principal
-from gateway.telemetry.names import AskDisposition, AskKind, HoldEnd
+from gateway.relay.speaker import Speaker, count_ask
+from gateway.telemetry.names import AskDisposition, HoldEnd
 from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Id, Notification, Params
 
@@ -50,11 +43,12 @@ class Driver:
         "_exchange",
         "_last_reply",
         "_listeners",
-        "_outbox",
         "_place",
         "_request",
+        "_speaks",
         "_work_clock",
         "exchange_id",
+        "is_in_doubt",
         "passport",
     )
 
@@ -71,11 +65,13 @@ class Driver:
         self._request = request
         self._exchange = exchange if exchange is not None else new_exchange(place, request, session)
         self._call = LegacyCall(place, session, heard_by=self)
-        self._outbox: Outbox | None = None
+        self._speaks: Speaker | None = None
         self._listeners: list[Listener] = []
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
         self._last_reply: Reply | None = None
+        self.is_in_doubt = False
+        """Did its answers perhaps never reach the server? Its first owner died over them."""
         self._work_clock = WorkClock(place.settings.call_timeout)
         self._alarms = RoundAlarms()
         self.passport = Passport()
@@ -175,7 +171,7 @@ class Driver:
                 self._end_hold(HoldEnd.ANSWERED)
                 self._admit(listener)
                 if (level := request.log_level) is not None:
-                    self._send(lambda: self._call.set_log_level(level))
+                    self._speaker().set_log_level(level)
                 self._perform_all(commands)
 
     def _join(self, listener: Listener) -> None:
@@ -297,12 +293,11 @@ class Driver:
             case words.StartOver():
                 self._call.start_over(self._request, self)
             case words.SendAnswer(ask, result, from_client):
-                self._answer(ask, result, from_client=from_client)
-            case words.SendRefusal(ask, code, message):
-                self._count(ask, AskDisposition.REFUSED)
-                self._deliver(ask, lambda: self._call.refuse(ask, code, message))
+                self._speaker().answer(ask, result, self._request.principal, from_client=from_client)
+            case words.SendRefusal():
+                self._speaker().refuse(command)
             case words.CancelCall(reason):
-                self._send(lambda: self._call.cancel(reason))
+                self._speaker().cancel(reason)
             case words.StartSettling():
                 self._alarms.settle(self._place.settings.settle, lambda: self._feed(words.SettleElapsed()))
             case Hold():
@@ -312,21 +307,6 @@ class Driver:
             case _:
                 assert_never(command)
 
-    def _answer(self, ask: Ask, result: Mapping[str, Any], *, from_client: bool) -> None:
-        self._count(ask, AskDisposition.ANSWERED if from_client else AskDisposition.DECLINED)
-        if from_client and ask.kind is Kind.ROOTS and self._request.principal.is_authenticated:
-            self._place.roots.remember(self._request.principal.id, result)
-        self._deliver(ask, lambda: self._call.answer(ask, result))
-
-    def _deliver(self, ask: Ask, tell: Callable[[], Awaitable[None]]) -> None:
-        async def told() -> None:
-            try:
-                await tell()
-            except UpstreamUnauthorized as error:
-                self._feed(words.AnswerRefused(ask, error))
-
-        self._send(told)
-
     def _go_back(self, error: GatewayError) -> None:
         """The round comes to nothing, and its ticket is as good as before."""
         self._consumed = None
@@ -334,18 +314,16 @@ class Driver:
             self._feed(words.HoldExpired())
         self._reply(Reply.of(error))
 
-    def _send(self, send: Callable[[], Awaitable[None]]) -> None:
-        if self._outbox is None:
-            self._outbox = Outbox(
-                self._place.background, lambda error: self._feed(words.AnswerNotTaken(error))
-            )
-        self._outbox.put(send)
+    def _speaker(self) -> Speaker:
+        if self._speaks is None:
+            self._speaks = Speaker(self._place, self._call, self._feed, self._may_speak)
+        return self._speaks
+
+    def _may_speak(self) -> Awaitable[bool]:
+        return may_speak(self._place, self, self._exchange.round)
 
     def _time_out(self) -> None:
         self._feed(words.WorkTimedOut())
-
-    def _count(self, ask: Ask, disposition: AskDisposition) -> None:
-        self._place.metrics.ask(self._place.name, AskKind(ask.kind.value), disposition)
 
     # --- replies -----------------------------------------------------------------------
 
@@ -357,9 +335,9 @@ class Driver:
     def _last_word(self, ending: words.Complete | words.CompleteFailure | words.Abort) -> Reply:
         if isinstance(ending, words.Abort):
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
-            is_late = isinstance(ending.error, UpstreamTimedOut)
-            if is_late and self._exchange.round and self._call.session.id is None:
-                ending = words.Abort(UpstreamTimedOut(detail=NOBODY_HEARD))
+            if isinstance(ending.error, UpstreamTimedOut):
+                is_unheard = bool(self._exchange.round) and self._call.session.id is None
+                ending = too_late(ending, is_in_doubt=self.is_in_doubt, is_unheard=is_unheard)
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:
@@ -372,7 +350,7 @@ class Driver:
             self._feed(words.HoldExpired())
             return
         for ask in self._exchange.open_asks.values():
-            self._count(ask, AskDisposition.RELAYED)
+            count_ask(self._place, ask, AskDisposition.RELAYED)
         if self._place.directory.is_shared:
             self._place.background.start(self._announce(hold), "announce")
         else:
@@ -413,7 +391,7 @@ class Driver:
         if self._exchange.round and outcome is not None:
             self._last_reply = self._last_reply or self._last_word(outcome)
             keep(self._place, self.exchange_id, outcome, self._last_reply)
-        if self._outbox is None or self._outbox.is_empty:
+        if self._place.directory.is_sure and (self._speaks is None or self._speaks.is_silent):
             self._call.let_go(release)
         else:
-            self._outbox.put(lambda: self._call.let_go_now(release))  # what is still to be said comes first
+            self._speaker().let_go(release)

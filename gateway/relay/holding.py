@@ -5,9 +5,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.eras.vocabulary import Abort, Ending
-from gateway.errors import CallLost
+from gateway.errors import CallLost, UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.place import Place
+from gateway.stores.protocol import StoreUnavailable
 from gateway.telemetry.names import HoldEnd
 from gateway.wire.jsonrpc import encode
 
@@ -40,6 +41,23 @@ def forget(place: Place, driver: "Driver", end: HoldEnd) -> None:
     if place.ledger.find(driver.exchange_id) is driver:  # and not what was found again under its name
         end_hold(place, driver.exchange_id, end)
         place.ledger.forget(driver.exchange_id)
+
+
+async def may_speak(place: Place, driver: "Driver", round_: int) -> bool:
+    """May it still say something to its server? A process that was frozen asks first whose the exchange is by now.
+
+    Raises:
+        UpstreamLost: nobody can say.
+    """
+    if not round_ or place.directory.is_sure:  # one without a ticket cannot be another's
+        return True
+    try:
+        is_ours = await place.directory.is_mine(driver.exchange_id)
+    except StoreUnavailable:
+        raise UpstreamLost("this process was frozen, and the store is away") from None
+    if not is_ours:
+        driver.disown()
+    return is_ours
 
 
 def keep(place: Place, exchange_id: str, outcome: Ending, reply: Reply) -> None:

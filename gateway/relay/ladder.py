@@ -10,6 +10,7 @@ Which rung is right follows from the ticket alone; what each does is the driver'
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -44,6 +45,8 @@ from gateway.wire.jsonrpc import Params, decode_members
 _PING_SECONDS: Final = 5.0
 _MOST_OWNERS: Final = 3
 """Owners that may die or change while one retry looks for its exchange."""
+_TAKEN: Final = 1
+_NEXT_ASKED: Final = 2
 
 Reopen = Callable[[Caller, str, str], Awaitable[Session]]
 """Speak in a session of this id and revision that another process opened."""
@@ -189,16 +192,26 @@ class Ladder:
         directory, claims = self._place.directory, retry.claims
         if directory.is_lost(owner):
             raise CallLost("hold_lost", "it was cancelled, or expired, where it was held")
-        if owner is not None and owner.stage > 2 * claims.round + 1:
+        # How far had it come when its owner was last heard of? One stage further than this ticket's round: the
+        # answers were taken. Two: the next questions were asked, and this client never got to see them.
+        ahead = 0 if owner is None else owner.stage - 2 * claims.round
+        if owner is not None and ahead > _NEXT_ASKED:
+            if directory.is_done(owner) and not directory.is_me(owner.replica):
+                # Nobody can tell whether this is the retry that is owed it, so nothing is started either way.
+                raise CallLost("outcome_lost", "it ended, and the replica that had its outcome is gone")
             raise StateRejected("ticket of an earlier round")
         if not await directory.take_over(claims.exchange, owner, claims.round):
             return False
-        # Were the answers taken before its owner died? Then they may have reached the server already.
-        is_taken = owner is not None and owner.stage == 2 * claims.round + 1
-        driver = await self._reattach(retry.request, claims, is_taken=is_taken)
+        # Answers that were taken may have reached the server already, or not: a call that may run again does so
+        # at once, of any other only what comes next can be waited for.
+        is_taken = ahead >= _TAKEN
+        may_run_again = is_taken and await self._replays.allows(retry.request)
+        driver = None if may_run_again else await self._reattach(retry.request, claims, is_taken=is_taken)
         if driver is None:
+            self._end_session(retry.request, claims)
             await self._replay(retry, listener)
             return True
+        driver.is_in_doubt = ahead == _TAKEN
         listener.rung = Rung.REATTACHED
         _resume(driver, retry, listener)
         return True
@@ -229,6 +242,16 @@ class Ladder:
             place.pool.release(session, reusable=False)
             return None
         return driver
+
+    def _end_session(self, request: ClientRequest, claims: Claims) -> None:
+        """Whoever opened it is gone, and nobody else knows of it: the call in it would wait for ever."""
+        if claims.session_id is not None:
+            ending = self._end_session_now(request.caller(), claims.session_id, claims.version)
+            self._place.background.start(ending, "end-session")
+
+    async def _end_session_now(self, caller: Caller, session_id: str, version: str) -> None:
+        with contextlib.suppress(GatewayError):
+            await (await self._reopen(caller, session_id, version)).close()
 
     async def _answers(self, session: Session) -> bool:
         """Does the server still know the session?"""

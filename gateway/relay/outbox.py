@@ -14,14 +14,25 @@ _SEND_SECONDS: Final = 10.0
 """How long a server may take to accept an answer or a notification."""
 
 
+async def _always() -> bool:
+    return True
+
+
 class Outbox:
     """Sends in order, each after the one before was taken; a failure is told and the rest goes on."""
 
-    __slots__ = ("_background", "_on_failure", "_sender", "_waiting")
+    __slots__ = ("_background", "_may_send", "_on_failure", "_sender", "_waiting")
 
-    def __init__(self, background: Background, on_failure: Callable[[GatewayError], None]) -> None:
+    def __init__(
+        self,
+        background: Background,
+        on_failure: Callable[[GatewayError], None],
+        may_send: Callable[[], Awaitable[bool]] = _always,
+    ) -> None:
+        """`may_send` is asked each time, right before; what may not be sent is dropped."""
         self._background = background
         self._on_failure = on_failure
+        self._may_send = may_send
         self._waiting: deque[Callable[[], Awaitable[None]]] | None = None
         self._sender: asyncio.Task[None] | None = None
 
@@ -42,8 +53,10 @@ class Outbox:
         try:
             while waiting:
                 try:
+                    send = waiting.popleft()
                     async with asyncio.timeout(_SEND_SECONDS):
-                        await waiting.popleft()()
+                        if await self._may_send():
+                            await send()
                 except TimeoutError:
                     self._on_failure(UpstreamTimedOut("an answer was not taken in time"))
                 except GatewayError as error:

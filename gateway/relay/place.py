@@ -86,6 +86,11 @@ class Shared:
     """The way to other replicas, if there are any."""
     lease: Lease | None = None
     """Whether this process was frozen, where that matters: with replicas that might have taken over."""
+    ids: Ids = field(init=False)
+    """One count for all upstreams: the store knows an exchange by its id alone."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", Ids(self.replica))
 
 
 @dataclass(frozen=True, slots=True)

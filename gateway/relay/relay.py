@@ -41,7 +41,7 @@ from gateway.relay.lines import OwnLine, SharedLine
 from gateway.relay.list_cache import ListCache
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.passthrough import Passthrough
-from gateway.relay.place import Ids, Place, RootsMemory, Shared, policy_of
+from gateway.relay.place import Place, RootsMemory, Shared, policy_of
 from gateway.relay.replays import ReplayPolicy
 from gateway.relay.replies import completed, failed
 from gateway.relay.request import ANONYMOUS, ClientRequest
@@ -105,7 +105,7 @@ class Relay:
             tickets=TicketOffice(
                 shared.box, upstream=name, replica=shared.replica, ttl=shared.ticket_seconds, now=shared.now
             ),
-            ids=Ids(shared.replica),
+            ids=shared.ids,
             roots=RootsMemory(settings.asks.roots_ttl, shared.now),
             metrics=shared.metrics,
             ledger=Ledger(settings.holds.max, settings.holds.per_principal),

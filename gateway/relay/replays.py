@@ -5,13 +5,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.request import ClientRequest
 from gateway.settings.upstream import Upstream
 from gateway.wire.jsonrpc import Raw, decode, encode
 
 _MOST_PAGES: Final = 64
+_ATTEMPTS: Final = 3
 _HARMLESS: Final = ("readOnlyHint", "idempotentHint")
 
 
@@ -42,9 +43,8 @@ class ReplayPolicy:
             asked = replace(
                 request, method="tools/list", params=params, target="", log_level=None, progress_token=None
             )
-            try:
-                reply = await self._fetch(asked)
-            except GatewayError:
+            reply = await self._ask(asked)
+            if reply is None:
                 return False  # nobody can say so: then it is not so
             page: Any = decode(encode(reply.result or {}))
             for tool in page.get("tools", ()):
@@ -55,3 +55,14 @@ class ReplayPolicy:
             if not isinstance(cursor, str):
                 return False
         return False
+
+    async def _ask(self, request: ClientRequest) -> Reply | None:
+        """Asked again if the connection breaks: whatever broke the call may have broken idle ones with it."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return await self._fetch(request)
+            except UpstreamLost:
+                continue
+            except GatewayError:
+                return None
+        return None

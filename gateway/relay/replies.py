@@ -8,7 +8,7 @@ from gateway.eras.failures import to_modern_failure
 from gateway.eras.local_refusals import unmet_by_result, unmet_by_words
 from gateway.eras.results import to_modern_result
 from gateway.eras.vocabulary import ASKING_METHODS, Abort, Complete, CompleteFailure, Ending
-from gateway.errors import CapabilityMissing, GatewayError
+from gateway.errors import CallLost, CapabilityMissing, GatewayError, UpstreamTimedOut
 from gateway.relay.listener import Reply, RpcError
 from gateway.relay.request import ClientRequest
 from gateway.settings.upstream import Caching
@@ -16,7 +16,7 @@ from gateway.telemetry.names import Outcome
 from gateway.wire.jsonrpc import Failure, Raw
 from gateway.wire.versions import META_SERVER_INFO
 
-NOBODY_HEARD: Final = (
+_NOBODY_HEARD: Final = (
     "The upstream server asked a question and then did not answer in time; it keeps no sessions, "
     "so what the client said may never have reached the call that asked"
 )
@@ -31,6 +31,19 @@ def ending_reply(ending: Ending, request: ClientRequest, server: Introduction, c
             return failed(failure, request)
         case Abort(error):
             return Reply.of(error)
+
+
+def too_late(ending: Abort, *, is_in_doubt: bool, is_unheard: bool) -> Abort:
+    """A call that took too long, after answers that perhaps nobody heard: say so.
+
+    Args:
+        ending: As it is otherwise told.
+        is_in_doubt: The process that took the answers died over them.
+        is_unheard: The server keeps no sessions.
+    """
+    if is_in_doubt:
+        return Abort(CallLost("answers_in_doubt", "they were taken, and no result came"))
+    return Abort(UpstreamTimedOut(detail=_NOBODY_HEARD)) if is_unheard else ending
 
 
 def completed(result: Raw, request: ClientRequest, server: Introduction, caching: Caching) -> Reply:

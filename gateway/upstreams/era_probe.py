@@ -6,6 +6,7 @@ credentials or a server's own failure prove nothing.
 """
 
 import asyncio
+import contextlib
 from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import hdrs
@@ -57,8 +58,10 @@ async def ask_era(
         *([] if authorization is None else [(hdrs.AUTHORIZATION, authorization)]),
     ]
     body = encode_request("era", METHOD, {"_meta": meta})
+    session = None
     try:
         async with asyncio.timeout(_SECONDS), forwarder.sent("POST", headers, body) as response:
+            session = response.headers.get(names.SESSION_ID)
             if response.status in _PROVES_NOTHING or response.status >= 500:
                 return None, {}
             if response.status != 200:
@@ -66,7 +69,21 @@ async def ask_era(
             found = await _discovered(response)
     except (GatewayError, TimeoutError):
         return None, {}
+    finally:
+        if session is not None:
+            await _end(forwarder, session, authorization)
     return ("legacy", {}) if found is None else ("modern", found)
+
+
+async def _end(forwarder: Forwarder, session: str, authorization: str | None) -> None:
+    """Some legacy servers open a session for whatever comes without one, even if they then refuse it."""
+    headers = [
+        (names.SESSION_ID, session),
+        *([] if authorization is None else [(hdrs.AUTHORIZATION, authorization)]),
+    ]
+    with contextlib.suppress(GatewayError, TimeoutError):
+        async with asyncio.timeout(_SECONDS), forwarder.sent("DELETE", headers, b""):
+            return
 
 
 async def _discovered(response: Response) -> dict[str, Any] | None:

@@ -51,8 +51,10 @@ _RECONNECT_SECONDS: Final = (0.05, 0.2, 1.0, 3.0)
 as dead; if it only ends, it is opened again at that pace. One that lasted longer than that starts afresh."""
 _REPOLL_SECONDS: Final = (5.0, 10.0, 20.0, 40.0)
 """How long a resumed stream may be quiet before it is asked for again; after these, a minute each time."""
-_MOST_FRUITLESS: Final = 5
+_MOST_FRUITLESS: Final = 60
 """Resumptions in a row that end at once with nothing new: the server does not have the rest."""
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+"""Between two of these, unless the server wants more."""
 _LONGEST_RETRY_SECONDS: Final = 10.0
 _ERROR_BODY_BYTES: Final = 16 * 1024
 _ERROR_BODY_SECONDS: Final = 1.0
@@ -150,7 +152,9 @@ class StreamableHttp:
             fruitless = 0 if self.last_event_id != seen else fruitless + 1
             if fruitless == _MOST_FRUITLESS:
                 break
-            await asyncio.sleep(self._retry_seconds)
+            # A Python server that still has the reader before, frozen as it may be, only tells what it has stored.
+            slower = min(self._retry_seconds * (fruitless + 1), _LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(max(self._retry_seconds, slower))
         raise UpstreamLost("the stream broke off, and reading on brought no answer")
 
     async def _resume_once(self, deliver: Deliver) -> bool:
@@ -274,12 +278,16 @@ class StreamableHttp:
         """Deliver events of a call's stream. True: the answer was among them."""
         answered = False
         for event in events:
+            before = self.last_event_id
             if event.id is not None:
                 self.last_event_id = event.id
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
             for message in _messages(event):
                 answered = deliver(message) or answered
+            if answered:
+                # Until somebody has heard it, a ticket must not lead past the answer: no store tells it again.
+                self.last_event_id = before
         return answered
 
     async def _read_body(self, response: Response) -> bytes:

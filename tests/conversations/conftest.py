@@ -1,9 +1,9 @@
 import pytest
 
 from tests.support.peers import LegacyServers, Running
-from tests.support.redis import redis_server
+from tests.support.redis import own_redis_server, redis_server
 
-__all__ = ["newest", "redis_server"]
+__all__ = ["newest", "own_redis_server", "redis_server"]
 
 
 @pytest.fixture(params=["py-1.30", "ts-1.32"])

@@ -1,6 +1,6 @@
 """Answers that a server does not take because of the caller's credentials: as if the round had not come."""
 
-from gateway.eras.exchange import State
+from gateway.eras.states import State
 from gateway.eras.vocabulary import AnswerRefused, ClientLeft, HoldExpired, UpstreamAsked
 from gateway.errors import UpstreamUnauthorized
 from tests.support.asking import DONE, OK, REUSABLE, Conversation, accept, form, held, roots

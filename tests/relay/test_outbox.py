@@ -115,3 +115,19 @@ async def test_an_end_of_everything_ends_it_too(background: Background) -> None:
 
     assert said == []
     assert outbox.is_empty
+
+
+async def test_what_may_not_be_said_any_more_is_dropped(background: Background) -> None:
+    """Ours: a process that was frozen asks first whose the exchange is; what it meant to say is then too late."""
+    said: list[str] = []
+    is_ours = [True, False]
+
+    async def may_send() -> bool:
+        return is_ours.pop(0)
+
+    outbox = Outbox(background, ignored, may_send)
+    outbox.put(saying(said, "ours"))
+    outbox.put(saying(said, "theirs"))
+    await background.settle(5)
+
+    assert said == ["ours"]

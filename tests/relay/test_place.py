@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from gateway.app import Gateway
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
 from gateway.relay import place as module
 from gateway.relay.place import Ids, Place, RootsMemory, policy_of
+from gateway.settings.model import Settings
 from gateway.settings.upstream import Upstream
 from tests.support.asking import ROOTS, form, roots
 
@@ -25,6 +27,15 @@ def test_ids_are_never_used_twice_by_whatever_process() -> None:
 
     assert len(set(made)) == 200
     assert all(isinstance(id_, str) for id_ in made)
+
+
+def test_two_upstreams_of_one_process_never_use_the_same_id() -> None:
+    """Ours: replicas know an exchange by its id alone; the end of one must not be taken for that of another."""
+    upstreams = {name: {"url": f"http://127.0.0.1:9/{name}"} for name in ("one", "two")}
+    gateway = Gateway(Settings.model_validate({"listen": "127.0.0.1:0", "upstreams": upstreams}))
+    one, two = gateway._relays.values()
+
+    assert one._place.ids.next() != two._place.ids.next()
 
 
 # --- roots -------------------------------------------------------------------------------------------------

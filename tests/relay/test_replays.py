@@ -71,3 +71,15 @@ async def test_the_configuration_has_the_first_word() -> None:
 async def test_a_list_that_cannot_be_had_allows_nothing() -> None:
     """Ours: what nobody says is not so."""
     assert not await policy(broken).allows(asked("look"))
+
+
+async def test_a_connection_that_breaks_over_the_question_is_no_answer() -> None:
+    """Ours: what broke the call may have broken the next connection too; the tool still says what it says."""
+    breaks = [UpstreamLost(), UpstreamLost()]
+
+    async def fetch(request: ClientRequest) -> Reply:
+        if breaks:
+            raise breaks.pop()
+        return await listing(request)
+
+    assert await policy(fetch).allows(asked("look"))

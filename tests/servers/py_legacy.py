@@ -177,6 +177,7 @@ class Front:
                 "events": list(self.seen.events),
                 "counters": dict(self.seen.counters),
                 "sessions": len(self.manager._server_instances),
+                "open": self._open_sessions(),
             }
             await reply(send, 200, json.dumps(observed).encode())
         elif scope["path"] == "/_forget":
@@ -187,6 +188,11 @@ class Front:
             await self.manager.handle_request(scope, await self._note(scope, receive), send)
         else:
             await reply(send, 404, b"{}")
+
+    def _open_sessions(self) -> list[str]:
+        # Some releases keep those that were ended by DELETE.
+        known = self.manager._server_instances.items()
+        return [str(session) for session, its in known if not getattr(its, "is_terminated", False)]
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

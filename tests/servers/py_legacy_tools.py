@@ -26,6 +26,8 @@ RELEASE = tuple(int(part) for part in version("mcp").split(".")[:2])
 
 Json = dict[str, Any]
 
+CHAIN_SCHEMA: Json = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+
 
 class Events(deque[str]):
     """In order; in a file too if there is one, for processes that cannot be asked."""
@@ -364,6 +366,32 @@ async def side_effect_then_ask(call: Call, a: Json) -> str:
     call.seen.counters[f"effect:{a['id']}"] += 1
     answer = await call.form("name")
     return f"{hello(answer)}, effect {call.seen.counters['effect:' + a['id']]}"
+
+
+async def ask_chain(call: Call, a: Json) -> str:
+    name, note = a["id"], call.seen.events.append
+
+    async def ask(number: int) -> str:
+        answer = await call.session.elicit(
+            message=f"{name} question {number}",
+            requestedSchema=CHAIN_SCHEMA,
+            related_request_id=call.context.request_id,
+        )
+        value = str(answer.content["answer"]) if answer.action == "accept" else said(answer)
+        note(f"chain:answer:{name}:{number}:{value}")
+        return value
+
+    note(f"chain:start:{name}")
+    numbers = range(1, a["questions"] + 1)
+    if a.get("atOnce"):
+        given = list(await asyncio.gather(*map(ask, numbers)))
+    else:
+        given = [await ask(number) for number in numbers]
+    note(f"chain:done:{name}")
+    return json.dumps({"id": name, "answers": given})
+
+
+ask_chain_again = ask_chain
 
 
 async def get_weather(call: Call, a: Json) -> str:

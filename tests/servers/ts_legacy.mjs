@@ -190,7 +190,8 @@ const http = createServer(async (request, response) => {
     const { pathname } = address;
     if (pathname === "/_observed") {
       const counters = Object.fromEntries(seen.counters);
-      return reply(response, 200, { http: requests, events: seen.events, counters, sessions: sessions.size });
+      const open = [...sessions.keys()];
+      return reply(response, 200, { http: requests, events: seen.events, counters, sessions: open.length, open });
     }
     if (pathname === "/_forget") {
       // As a restarted server would: it no longer knows the ids that it gave out.

@@ -102,7 +102,28 @@ const sampling = ({ prompt: text = "Say something" }) => ({
   maxTokens: 50,
 });
 
+const CHAIN_SCHEMA = { type: "object", properties: { answer: { type: "string" } }, required: ["answer"] };
+
+async function chain(call, { id, questions, atOnce = false }) {
+  const note = (event) => call.seen.events.push(`chain:${event}`);
+  const ask = async (number) => {
+    const params = { message: `${id} question ${number}`, requestedSchema: CHAIN_SCHEMA };
+    const answer = await call.elicit(params, call.options(true));
+    const value = answer.action === "accept" ? answer.content.answer : said(answer);
+    note(`answer:${id}:${number}:${value}`);
+    return value;
+  };
+  note(`start:${id}`);
+  const numbers = Array.from({ length: questions }, (_, at) => at + 1);
+  const answers = atOnce ? await Promise.all(numbers.map(ask)) : [];
+  if (!atOnce) for (const number of numbers) answers.push(await ask(number));
+  note(`done:${id}`);
+  return JSON.stringify({ id, answers });
+}
+
 const TOOLS = {
+  ask_chain: chain,
+  ask_chain_again: chain,
   add: (_, { a, b }) => ({ content: [{ type: "text", text: String(a + b) }], structuredContent: { result: a + b } }),
   echo: (_, { text }) => text,
   big: (_, { characters }) => "x".repeat(characters),

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -19,10 +19,11 @@ _ATTEMPTS = 3
 
 
 class RedisServer:
-    """One server that keeps nothing on disk; it can be killed, frozen, and started again on the same port."""
+    """One server; it can be killed, frozen, and started again on the same port. By default it keeps nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str] = ("--appendonly", "no")) -> None:
         self.port = 0
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -34,18 +35,18 @@ class RedisServer:
         """Start it and wait until it answers: on the port it had before, if it had one."""
         for _ in range(_ATTEMPTS):
             port = self.port or _free_port()
-            self._process = _spawn(port)
+            self._process = _spawn(port, self._options)
             if self._answers(port):
                 self.port = port
                 return
             self.kill()
         raise PeerFailed("redis-server did not start")
 
-    def kill(self) -> None:
-        """End it at once; what it knew is gone."""
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """End it at once; what it did not write down is gone."""
         if self._process is not None:
             self.thaw()
-            self._process.kill()
+            self._process.send_signal(number)
             self._process.wait(5)
             self._process = None
 
@@ -95,13 +96,18 @@ def _running() -> Iterator[RedisServer]:
         server.kill()
 
 
-def _spawn(port: int) -> subprocess.Popen[bytes]:
+def redis_command() -> str:
+    """Where the program is."""
     found = TOOLS / "bin" / "redis-server"
     binary = str(found) if found.exists() else shutil.which("redis-server")
     if binary is None:
         raise PeerFailed("redis-server is missing: run `bash tests/run` once, it installs the peers")
+    return binary
+
+
+def _spawn(port: int, options: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+        [redis_command(), "--port", str(port), "--bind", "127.0.0.1", "--save", "", *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

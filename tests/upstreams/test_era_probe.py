@@ -100,3 +100,22 @@ async def test_no_answer_proves_nothing() -> None:
         turn.hang_up()
 
     assert (await era_of(hangs_up))[0] is None
+
+
+async def test_a_session_that_was_opened_by_the_question_is_ended() -> None:
+    """Ours: Python SDKs up to 1.26 open one for whatever comes without a session, and refuse it then."""
+
+    async def refuses(turn: Turn) -> None:
+        await turn.json({"error": "Missing session ID"}, status=400, headers={"Mcp-Session-Id": "stray"})
+
+    async with Scripted(sessions=False) as server:
+        server.on["server/discover"] = refuses
+        forwarder = Forwarder(server.url, connect_timeout=1)
+        await forwarder.start()
+        try:
+            assert await ask_era(forwarder, version="1", authorization="Bearer t") == ("legacy", {})
+        finally:
+            await forwarder.close()
+        _, ended = server.turns
+    assert (ended.verb, ended.headers["mcp-session-id"]) == ("DELETE", "stray")
+    assert ended.headers["authorization"] == "Bearer t"

@@ -249,3 +249,15 @@ async def test_a_server_that_is_gone_is_given_up(server: Scripted, quick: Stream
     server.on = {"tools/call": begins(vanish)}
     with pytest.raises(UpstreamLost):
         await call(quick)
+
+
+async def test_a_ticket_written_while_the_answer_is_under_way_does_not_lead_past_it(
+    server: Scripted, quick: StreamableHttp
+) -> None:
+    """Ours: the process may be told to hand over in that very moment; whoever reads on then must hear the answer."""
+    server.on["tools/call"] = begins()
+    server.on["GET"] = says("more", "result")
+
+    await call(quick)
+
+    assert quick.last_event_id == "e3"
