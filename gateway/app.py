@@ -82,7 +82,8 @@ class Gateway:
         self._endpoints = self._public_endpoints()
         self._front = Front(
             {path: endpoint.handle for path, endpoint in self._endpoints.items()},
-            max_body_bytes=settings.limits.body,
+            settings.limits,
+            self._metrics.turned_away,
         )
 
     # --- life --------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from gateway.settings.fields import (
     ListenAddress,
     Name,
     Origin,
+    PositiveCount,
     PositiveDuration,
     Section,
     Size,
@@ -45,6 +46,10 @@ class Limits(Section):
     """How long a client may take to send it."""
     event: Size = 8 * 1024**2
     """Largest single message of an upstream: one SSE event, or one JSON body."""
+    connections: PositiveCount = 16_384
+    """Connections of clients at once. Past it the one that has been idle longest makes room for the newcomer."""
+    idle: PositiveDuration = 75.0
+    """How long a connection may go without a request, and how long the headers of one may take."""
     keepalive: PositiveDuration = 15.0
     """A silent response stream gets a comment at this interval."""
     allowed_origins: Listed[Origin] = ()
