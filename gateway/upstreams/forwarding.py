@@ -14,6 +14,7 @@ from yarl import URL
 
 from gateway.errors import UpstreamSpokeNonsense
 from gateway.upstreams.http_client import IDLE_CONNECTION_SECONDS, acknowledge, is_same_origin, sent
+from gateway.wire.headers import is_field_value
 
 HeaderLines: TypeAlias = Sequence[tuple[str, str]]
 """Names and values in order; a name may come more than once."""
@@ -93,5 +94,5 @@ async def chunks_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 def lines_of(response: aiohttp.ClientResponse) -> Iterable[tuple[str, str]]:
-    """The response's headers."""
-    return response.headers.items()
+    """The response's headers, without those that cannot be written again."""
+    return [(name, value) for name, value in response.headers.items() if is_field_value(value)]

@@ -11,6 +11,7 @@ from aiohttp import hdrs
 from yarl import URL
 
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
+from gateway.wire.headers import is_field_value
 
 IDLE_CONNECTION_SECONDS: Final = 4.0
 """Servers close idle connections after five; one that is closed while we send costs a call."""
@@ -120,6 +121,12 @@ def acknowledge(response: aiohttp.ClientResponse) -> None:
     if sock is not None:
         with suppress(OSError):  # broken meanwhile, which the reader will find out
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
+
+def challenge_of(response: aiohttp.ClientResponse) -> str | None:
+    """The server's `WWW-Authenticate`, if it is fit to be a header of ours."""
+    challenge = response.headers.get(hdrs.WWW_AUTHENTICATE)
+    return challenge if challenge is not None and is_field_value(challenge) else None
 
 
 def translated(error: Exception) -> GatewayError:

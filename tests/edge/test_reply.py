@@ -9,8 +9,8 @@ from gateway.edge.front import Front
 from gateway.edge.reply import body_of, json_response, write_round
 from gateway.eras.notifications import PROGRESS, RoundFilter
 from gateway.errors import BodyTooSlow, Overloaded
-from gateway.settings.model import Limits
 from gateway.relay.listener import Listener, Reply
+from gateway.settings.model import Limits
 from gateway.telemetry.names import Outcome, Rung
 from gateway.wire.jsonrpc import Notification, encode
 from tests.support.asking import raw

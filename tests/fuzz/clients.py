@@ -33,7 +33,9 @@ async def fuzz(seed: int, number: int, folder: Path) -> Findings:
     return findings
 
 
-async def _volley(gateway: Target, upstream: PatientUpstream, findings: Findings, seed: int, number: int) -> None:
+async def _volley(
+    gateway: Target, upstream: PatientUpstream, findings: Findings, seed: int, number: int
+) -> None:
     share = -(-number // _CONNECTIONS)
     async with asyncio.TaskGroup() as group:
         for lane in range(_CONNECTIONS):

@@ -11,15 +11,53 @@ VERSION: Final = "2026-07-28"
 _META: Final = "io.modelcontextprotocol/"
 _LINE: Final = dict[str, str]
 _ODD_VALUES: Final = (
-    *("", " ", "\x00", "\t", "a\rb", "a\nb", "a\r\n b", "\xff\xfe", "x" * 9000, "=?base64?!!?=", "=?base64?ZWNobw==?="),
-    *("null", "-1", "1e9", "99999999999999999999", "0x10", "+5", "5, 5", "5;q=1", "*/*;q=0", ",", ";", "identity"),
+    *(
+        "",
+        " ",
+        "\x00",
+        "\t",
+        "a\rb",
+        "a\nb",
+        "a\r\n b",
+        "\xff\xfe",
+        "x" * 9000,
+        "=?base64?!!?=",
+        "=?base64?ZWNobw==?=",
+    ),
+    *(
+        "null",
+        "-1",
+        "1e9",
+        "99999999999999999999",
+        "0x10",
+        "+5",
+        "5, 5",
+        "5;q=1",
+        "*/*;q=0",
+        ",",
+        ";",
+        "identity",
+    ),
     *("gzip", "chunked", "chunked, chunked", "gzip, chunked", "xchunked", "127.0.0.1", "evil.example", "[::"),
     *("http://evil.example", "null", "close", "upgrade", "100-continue", "../../etc/passwd", "🙂"),
 )
 _ODD_NAMES: Final = (
     *("Content-Length", "Transfer-Encoding", "Content-Encoding", "Content-Type", "Host", "Origin", "Accept"),
     *("Authorization", "Mcp-Method", "Mcp-Name", "MCP-Protocol-Version", "Mcp-Session-Id", "Last-Event-ID"),
-    *("Expect", "Connection", "Upgrade", "Mcp-Param-X", "X Y", "", " Host", "Host ", "é", "X\x00", "Cookie", "TE"),
+    *(
+        "Expect",
+        "Connection",
+        "Upgrade",
+        "Mcp-Param-X",
+        "X Y",
+        "",
+        " Host",
+        "Host ",
+        "é",
+        "X\x00",
+        "Cookie",
+        "TE",
+    ),
 )
 _PATHS: Final = (
     *("//mcp", "/mcp/", "/./mcp", "/x/../mcp", "/%6dcp", "/mcp%2f", "/mcp%00", "/mcp?", "/mcp?a=b", "/mcp#x"),
@@ -27,11 +65,30 @@ _PATHS: Final = (
     *("/mcp?hf=", "/mcp?hf=AAAA&sessionId=1", "/mcp;x", "\\mcp", "/mcp /mcp"),
 )
 _VERBS: Final = ("GET", "DELETE", "PUT", "OPTIONS", "HEAD", "TRACE", "CONNECT", "BREW", "post", "P\x00ST", "")
-_PROTOCOLS: Final = ("HTTP/1.0", "HTTP/0.9", "HTTP/2.0", "HTTP/9.9", "http/1.1", "HTTP/1.1 x", "", "HTTP/01.1")
+_PROTOCOLS: Final = (
+    "HTTP/1.0",
+    "HTTP/0.9",
+    "HTTP/2.0",
+    "HTTP/9.9",
+    "http/1.1",
+    "HTTP/1.1 x",
+    "",
+    "HTTP/01.1",
+)
 _CHUNKS: Final = (
-    *(b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}}\r\n0\r\n\r\n", b"-1\r\n\r\n", b"ffffffffffffffffff\r\n{}\r\n0\r\n\r\n"),
+    *(
+        b"zz\r\n{}\r\n0\r\n\r\n",
+        b"2\r\n{}}\r\n0\r\n\r\n",
+        b"-1\r\n\r\n",
+        b"ffffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+    ),
     *(b"2;x=\x00\r\n{}\r\n0\r\n\r\n", b"2\n{}\n0\n\n", b"2\r\n{}\r\n0\r\nX: y\r\n\r\n", b"0\r\n\r\n"),
-    *(b"0x2\r\n{}\r\n0\r\n\r\n", b" 2 \r\n{}\r\n0\r\n\r\n", b"2\r\n{}0\r\n\r\n", b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"),
+    *(
+        b"0x2\r\n{}\r\n0\r\n\r\n",
+        b" 2 \r\n{}\r\n0\r\n\r\n",
+        b"2\r\n{}0\r\n\r\n",
+        b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n",
+    ),
 )
 
 
@@ -69,22 +126,37 @@ def legacy(method: str = "initialize", **params: Any) -> tuple[dict[str, str], A
 _SEEDS: Final[tuple[Callable[[], tuple[dict[str, str], Any]], ...]] = (
     lambda: modern("tools/call", name="echo", arguments={"text": "hi"}),
     lambda: modern(
-        "tools/call", name="echo", arguments={}, requestState="AAAA" * 40, inputResponses={"a": {"action": "accept"}}
+        "tools/call",
+        name="echo",
+        arguments={},
+        requestState="AAAA" * 40,
+        inputResponses={"a": {"action": "accept"}},
     ),
-    lambda: modern("tools/call", name="echo", arguments={}, inputResponses={"a": {"action": "accept", "content": {}}}),
+    lambda: modern(
+        "tools/call", name="echo", arguments={}, inputResponses={"a": {"action": "accept", "content": {}}}
+    ),
     lambda: modern("tools/list"),
     lambda: modern("tools/list", cursor="x"),
     lambda: modern("server/discover"),
     lambda: modern("prompts/get", name="p", arguments={"a": "b"}),
-    lambda: modern("completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""}),
+    lambda: modern(
+        "completion/complete", ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""}
+    ),
     lambda: legacy("tools/call", name="echo", arguments={}),
-    lambda: legacy("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "l", "version": "1"}),
+    lambda: legacy(
+        "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "l", "version": "1"}
+    ),
     lambda: legacy("notifications/cancelled", requestId=1),
 )
 
 
 def written(
-    lines: list[tuple[str, str]], body: bytes, *, verb: str = "POST", path: str = "/mcp", protocol: str = "HTTP/1.1"
+    lines: list[tuple[str, str]],
+    body: bytes,
+    *,
+    verb: str = "POST",
+    path: str = "/mcp",
+    protocol: str = "HTTP/1.1",
 ) -> bytes:
     """The bytes of a request, whatever its parts are."""
     head = f"{verb} {path} {protocol}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines)
@@ -159,12 +231,17 @@ def _bad_first_line(headers: dict[str, str], body: Any, rng: random.Random) -> b
 
 def _bad_length(headers: dict[str, str], body: Any, rng: random.Random) -> bytes:
     data = dump(body).encode()
-    length = rng.choice((len(data) - 1, len(data) + 1, 0, -1, 2**63, "1 1", "0x20", "+3", f"{len(data)}, {len(data)}"))
+    length = rng.choice(
+        (len(data) - 1, len(data) + 1, 0, -1, 2**63, "1 1", "0x20", "+3", f"{len(data)}, {len(data)}")
+    )
     return written([*headers.items(), ("Content-Length", str(length))], data)
 
 
 def _bad_chunks(headers: dict[str, str], body: Any, rng: random.Random) -> bytes:
-    lines = [*headers.items(), ("Transfer-Encoding", rng.choice(("chunked", "chunked", "Chunked ", "gzip, chunked")))]
+    lines = [
+        *headers.items(),
+        ("Transfer-Encoding", rng.choice(("chunked", "chunked", "Chunked ", "gzip, chunked"))),
+    ]
     if rng.random() < 0.2:
         lines.append(("Content-Length", "2"))
     return written(lines, rng.choice(_CHUNKS))
@@ -204,7 +281,9 @@ def _odd_id(headers: dict[str, str], body: Any, rng: random.Random) -> bytes:
 
 def _doubled_member(headers: dict[str, str], body: Any, rng: random.Random) -> bytes:
     text = dump(body)
-    return _whole(headers, (text[:-1] + f',"method":"tools/list","id":{dump(odd(rng))}}}').encode("utf-8", "replace"))
+    return _whole(
+        headers, (text[:-1] + f',"method":"tools/list","id":{dump(odd(rng))}}}').encode("utf-8", "replace")
+    )
 
 
 def _batch(headers: dict[str, str], body: Any, rng: random.Random) -> bytes:

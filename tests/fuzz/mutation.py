@@ -7,8 +7,34 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 _INTERESTING: Final = (
-    *(b"\x00", b"\r", b"\n", b"\r\n", b"\r\n\r\n", b"\n\n", b" ", b"\t", b":", b",", b"=", b"%", b"\xff", b"\x80"),
-    *(b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b'"', b"\\", b"{", b"}", b"[", b"]"),
+    *(
+        b"\x00",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"\r\n\r\n",
+        b"\n\n",
+        b" ",
+        b"\t",
+        b":",
+        b",",
+        b"=",
+        b"%",
+        b"\xff",
+        b"\x80",
+    ),
+    *(
+        b"\xf0\x9f\x98\x80",
+        b"\xed\xa0\x80",
+        b"\xef\xbb\xbf",
+        b"\xe2\x80\xa8",
+        b'"',
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+    ),
     *(b"null", b"-1", b"0", b"1e999", b"\\ud800", b"\\u0000", b"data: ", b"id: ", b"event: ", b"../", b"%2f"),
 )
 
@@ -27,8 +53,21 @@ def deep(levels: int, opening: str = "[", closing: str = "]") -> Text:
 ODD: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**53 + 1, 2**63, -(2**63) - 1, 2**64, 10**40, 0.5, -0.0),
     *(Text("1e999"), Text("-1e-999"), Text("1E400"), Text("9" * 5000), Text("01"), Text("NaN"), Text("1.0")),
-    *("", " ", "\x00", "\r\n", "a\r\nX-Evil: 1", "\u2028", "\ufeff", "é", "😀", "x" * 3000, "../..", "__proto__"),
-    *(Text(r'"\ud800"'), Text(r'"\udc00\ud800"'), Text(r'"\u0000"'), Text('"\x01"'), Text("\"\\x\"")),
+    *(
+        "",
+        " ",
+        "\x00",
+        "\r\n",
+        "a\r\nX-Evil: 1",
+        "\u2028",
+        "\ufeff",
+        "é",
+        "😀",
+        "x" * 3000,
+        "../..",
+        "__proto__",
+    ),
+    *(Text(r'"\ud800"'), Text(r'"\udc00\ud800"'), Text(r'"\u0000"'), Text('"\x01"'), Text('"\\x"')),
     *([], {}, [[]], [None], {"": ""}, [1, "1"], {"a": {"a": {"a": 1}}}, list(range(200))),
     *(deep(100), deep(1500), deep(1500, '{"a":', "}"), Text('{"a":1,"a":2}'), Text('{"id":1,"id":2}')),
 )

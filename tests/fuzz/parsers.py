@@ -153,7 +153,9 @@ class _Talk:
     def _tick(self) -> None:
         if self._exchange.state is State.HELD:
             answers = {
-                key: raw(self._rng.choice(({"action": "decline"}, accept(name="aa"), {"roots": []}, {"action": 7})))
+                key: raw(
+                    self._rng.choice(({"action": "decline"}, accept(name="aa"), {"roots": []}, {"action": 7}))
+                )
                 for key in self._asked
             }
             self._feed(ClientRetried(EVERYTHING, answers))

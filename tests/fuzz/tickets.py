@@ -24,7 +24,7 @@ from gateway.relay.tickets import TicketOffice, Whereabouts
 from gateway.sealing.box import Box
 from gateway.sealing.keyring import Key, Keyring
 from tests.support.asking import accept, form, held, raw
-from tests.support.requests import ADA, BOB, tool_call
+from tests.support.requests import BOB, tool_call
 
 NOW: Final = 1_800_000_000.0
 HERE: Final = Whereabouts("s-1", "hf-r-7", "e_3", "2025-11-25")

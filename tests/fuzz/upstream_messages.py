@@ -36,9 +36,13 @@ def _error(code: int, data: Any = None) -> Any:
     return {"jsonrpc": "2.0", "id": "call", "error": {"code": code, "message": "no", "data": data}}
 
 
-_URLS: Final = {"elicitations": [{"mode": "url", "message": "m", "url": "https://a.example", "elicitationId": "e"}]}
+_URLS: Final = {
+    "elicitations": [{"mode": "url", "message": "m", "url": "https://a.example", "elicitationId": "e"}]
+}
 SAID: Final[tuple[Any, ...]] = (
-    _request("elicitation/create", message="m", requestedSchema=_SCHEMA, _meta={"dev.holdfast/inputKey": "k"}),
+    _request(
+        "elicitation/create", message="m", requestedSchema=_SCHEMA, _meta={"dev.holdfast/inputKey": "k"}
+    ),
     _request("elicitation/create", mode="url", message="m", url="https://a.example/x", elicitationId="e"),
     _request(
         "sampling/createMessage",
@@ -55,7 +59,10 @@ SAID: Final[tuple[Any, ...]] = (
     _notice("notifications/tools/list_changed"),
     _notice("notifications/resources/updated", uri="file:///a"),
     _result(content=[{"type": "text", "text": "t", "annotations": {"audience": ["user"]}}], isError=False),
-    _result(content=[{"type": "resource", "resource": {"uri": "file:///a", "text": "t"}}], structuredContent={"a": 1}),
+    _result(
+        content=[{"type": "resource", "resource": {"uri": "file:///a", "text": "t"}}],
+        structuredContent={"a": 1},
+    ),
     _result(tools=[_TOOL, {**_TOOL, "name": "two"}], nextCursor="c"),
     _result(prompts=[{"name": "p", "arguments": [{"name": "a", "required": True}]}]),
     _result(resources=[{"uri": "file:///a", "name": "a", "mimeType": "text/plain"}]),
@@ -95,10 +102,16 @@ def event(rng: random.Random) -> bytes:
     data = message(rng).replace(b"\n", b"\\n").replace(b"\r", b"\\r")
     lines = [b"data: " + data]
     if rng.random() < 0.4:
-        lines.insert(0, rng.choice((b"event: message", b"event: endpoint", b"event: ", b"event: x\x00", b": c")))
+        lines.insert(
+            0, rng.choice((b"event: message", b"event: endpoint", b"event: ", b"event: x\x00", b": c"))
+        )
     if rng.random() < 0.2:
         lines.append(rng.choice((b"id: 7", b"id: \x00", b"id: \xff\xfe", b"id", b"id: " + b"x" * 5000)))
     if rng.random() < 0.1:
-        lines.append(rng.choice((b"retry: 10", b"retry: -1", b"retry: " + b"9" * 400, b"data", b"\xef\xbb\xbfdata: {}")))
+        lines.append(
+            rng.choice(
+                (b"retry: 10", b"retry: -1", b"retry: " + b"9" * 400, b"data", b"\xef\xbb\xbfdata: {}")
+            )
+        )
     framed = newline.join(lines) + newline * 2
     return spoil_bytes(framed, rng, 1) if rng.random() < 0.1 else framed

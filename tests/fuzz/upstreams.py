@@ -23,12 +23,51 @@ _WARM_SHARE: Final = 10
 _EVENTS: Final = 24
 """Malformed events before the answer, where the way is a stream. Most calls end with one of the first."""
 _ODD_HEADERS: Final = (
-    *("Mcp-Session-Id: \xff\xfe", "Mcp-Session-Id: a b", "Mcp-Session-Id: " + "x" * 7000, "Mcp-Session-Id: a\x01b"),
+    *(
+        "Mcp-Session-Id: \xff\xfe",
+        "Mcp-Session-Id: a b",
+        "Mcp-Session-Id: " + "x" * 7000,
+        "Mcp-Session-Id: a\x01b",
+    ),
     *("Content-Type: text/html", "Content-Type: application/json; charset=\xff", "Content-Encoding: gzip"),
-    *("Content-Encoding: br", "Transfer-Encoding: gzip", "Location: http://evil.example/", "X: " + "y" * 9000),
-    *("WWW-Authenticate: \xff\xfe", "Set-Cookie: a=b", "Connection: close", "Content-Length: 5", ": x", "X\x00: y"),
+    *(
+        "Content-Encoding: br",
+        "Transfer-Encoding: gzip",
+        "Location: http://evil.example/",
+        "X: " + "y" * 9000,
+    ),
+    *(
+        "WWW-Authenticate: \xff\xfe",
+        "Set-Cookie: a=b",
+        "Connection: close",
+        "Content-Length: 5",
+        ": x",
+        "X\x00: y",
+    ),
 )
-_STATUSES: Final = (100, 101, 102, 199, 200, 202, 204, 206, 301, 302, 307, 400, 401, 403, 404, 409, 418, 429, 500, 503, 999)
+_STATUSES: Final = (
+    100,
+    101,
+    102,
+    199,
+    200,
+    202,
+    204,
+    206,
+    301,
+    302,
+    307,
+    400,
+    401,
+    403,
+    404,
+    409,
+    418,
+    429,
+    500,
+    503,
+    999,
+)
 
 
 class Hostile:
@@ -54,6 +93,8 @@ class Hostile:
         """Spoilt events, and in the end the answer."""
         await turn.stream()
         for _ in range(self._rng.randrange(1, _EVENTS)):
+            if turn.writer.is_closing():
+                return
             self.said += 1
             await turn.chunk(event(self._rng).replace(b'"call"', json.dumps(turn.id).encode()))
         await turn.event(turn.answer(text_result("late")))
@@ -66,7 +107,11 @@ class Hostile:
     async def head(self, turn: Turn) -> None:
         """An odd status, odd headers, perhaps a good body."""
         self.said += 1
-        data = json.dumps(turn.answer(text_result("x"))).encode() if self._rng.random() < 0.5 else self._message(turn)
+        data = (
+            json.dumps(turn.answer(text_result("x"))).encode()
+            if self._rng.random() < 0.5
+            else self._message(turn)
+        )
         lines = ["Content-Type: application/json", f"Content-Length: {len(data)}"]
         lines += self._rng.sample(_ODD_HEADERS, self._rng.randrange(1, 4))
         self._rng.shuffle(lines)
@@ -116,7 +161,9 @@ async def fuzz(seed: int, calls: int, folder: Path) -> Findings:
     return findings
 
 
-async def _volley(gateway: Target, upstream: PatientUpstream, findings: Findings, seed: int, number: int) -> None:
+async def _volley(
+    gateway: Target, upstream: PatientUpstream, findings: Findings, seed: int, number: int
+) -> None:
     share = -(-number // _LANES)
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS)) as http,
@@ -145,7 +192,8 @@ async def _lane(
         if status >= 500 or status <= 0:
             findings.faults.append(f"{status}: {said[:300]!r}")
         findings.good_calls += is_good
-        if is_good and b"done" not in said:
+        # A question that an earlier call has left behind on the session may come first.
+        if is_good and not (b"done" in said or b"input_required" in said):
             findings.faults.append(f"a good call: {status} {said[:300]!r}")
         if b"requestState" in said and rng.random() < 0.3:
             status, said = await _answer(gateway, http, said)
@@ -154,7 +202,9 @@ async def _lane(
                 findings.faults.append(f"a retry: {status} {said[:300]!r}")
 
 
-async def _call(gateway: Target, http: aiohttp.ClientSession, arguments: Any, **more: Any) -> tuple[int, bytes]:
+async def _call(
+    gateway: Target, http: aiohttp.ClientSession, arguments: Any, **more: Any
+) -> tuple[int, bytes]:
     headers, body = modern("tools/call", name="echo", arguments=arguments, **more)
     del headers["Host"]
     try:
@@ -171,4 +221,6 @@ async def _answer(gateway: Target, http: aiohttp.ClientSession, said: bytes) -> 
     except (ValueError, KeyError, RecursionError):
         return 200, b""  # questions that Python's own decoder cannot read
     answers = {key: {"action": "decline"} for key in result.get("inputRequests", {})}
-    return await _call(gateway, http, {"good": False}, requestState=result["requestState"], inputResponses=answers)
+    return await _call(
+        gateway, http, {"good": False}, requestState=result["requestState"], inputResponses=answers
+    )
