@@ -169,6 +169,7 @@ class Gateway:
                 limits=self._settings.limits,
                 listen_host=self._settings.listen.host,
                 metrics=self._metrics,
+                rate=self._settings.upstreams[name].rate,
                 passes_legacy=self._settings.upstreams[name].legacy_clients == "pass",
             )
             for name, relay in self._relays.items()

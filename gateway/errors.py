@@ -27,6 +27,7 @@
         UpstreamUnauthorized     401 or 403: passed on with its challenge      401/403
         UpstreamChanged          it is of another era now, and ran nothing
       Overloaded                 we chose to shed this request                 503
+        RateLimited              this caller, or all together, call too often  429  -31002
 
 Each class fixes how it looks on the wire (`rpc_code`, `http_status`) and in
 metrics (`reason`). Text given to the constructor is for our own log; the client
@@ -38,6 +39,7 @@ from 2xx or 400, and a failed tool is not a failed gateway. So is a bug of ours,
 which is a plain GatewayError with -32603: the client is to read its `errorId`.
 """
 
+import math
 from typing import Any, ClassVar
 
 
@@ -322,3 +324,24 @@ class Overloaded(GatewayError):
     def headers(self) -> dict[str, str]:
         """When to try again."""
         return {"Retry-After": "1"}
+
+
+class RateLimited(Overloaded):
+    """More requests than `rate` allows. Nothing was taken: the same request, ticket and all, is good later.
+
+    The code lies outside the ranges that JSON-RPC and MCP reserve.
+    """
+
+    rpc_code = -31002
+    http_status = 429
+    reason = "rate_limited"
+    public = "Too many requests; try again later"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = max(1, math.ceil(seconds))
+        super().__init__(f"to be tried again after {seconds:.3f} s", data={"retryAfter": self._seconds})
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """When there will be room for one more."""
+        return {"Retry-After": str(self._seconds)}

@@ -12,22 +12,26 @@ from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, cl
 from gateway.edge.origins import origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
 from gateway.edge.principals import Doorkeeper
+from gateway.edge.rates import RateLimit
 from gateway.edge.reply import json_response, write_round
 from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
 from gateway.errors import (
     GatewayError,
+    HeaderMismatch,
     MethodNotAllowed,
     OriginRefused,
     Overloaded,
+    RateLimited,
     StateRejected,
     UpstreamChanged,
 )
 from gateway.relay.listener import Ear, Listener, Reply
 from gateway.relay.passthrough import address_in
 from gateway.relay.relay import FETCHED_METHODS, Relay
-from gateway.relay.request import ClientRequest
+from gateway.relay.request import ClientRequest, Principal
 from gateway.settings.model import Limits
+from gateway.settings.upstream import Rate
 from gateway.telemetry.logs import Round, get_logger, round_finished
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent, Outcome, Rung
@@ -39,6 +43,8 @@ _TOOLS_CALL: Final = "tools/call"
 _PARAM_PREFIX: Final = names.PARAM_PREFIX.lower()
 _NO_HEADERS: Final[Mapping[str, list[str]]] = {}
 _CANCELLED: Final = Reply(Outcome.CANCELLED, status=499)
+_ONCE: Final = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, names.SESSION_ID)
+_NONE: Final[list[str]] = []
 _INITIALIZE: Final = "initialize"
 LEGACY: Final = "legacy"
 _MODERN_REFUSALS: Final = frozenset({-32020, -32022})
@@ -67,9 +73,12 @@ class Endpoint:
         limits: Limits,
         listen_host: str,
         metrics: Metrics,
+        rate: Rate | None = None,
         passes_legacy: bool = True,
     ) -> None:
         self._relay = relay
+        rates = RateLimit(rate or Rate(), time.monotonic)
+        self._rates = rates if rates.is_on else None
         self._passes_legacy = passes_legacy
         self._doorkeeper = doorkeeper
         self._limits = limits
@@ -145,6 +154,10 @@ class Endpoint:
         try:
             if self._is_draining and "requestState" not in modern.params:
                 raise Overloaded("draining")
+            if self._rates is not None and not (
+                modern.method == DISCOVER and self._relay.has_met(client_request)
+            ):
+                self._check_rate(request, client_request.principal)
             return await (self._hand_on(turn) if self._is_theirs(client_request) else self._bridge(turn))
         except GatewayError as error:
             turn.reply = Reply.of(error)
@@ -237,6 +250,8 @@ class Endpoint:
         try:
             if self._is_draining and (legacy.method == _INITIALIZE or request.method == hdrs.METH_GET):
                 raise Overloaded("draining")
+            if self._rates is not None:
+                self._check_rate(request, self._doorkeeper.admit(request.headers.get(hdrs.AUTHORIZATION)))
             passing = self._relay.passthrough.pass_legacy(knock_of(request, body))
             response = await write_passage(request, passing)
             reply = _handed_on(response.status)
@@ -252,7 +267,21 @@ class Endpoint:
         finally:
             self._note(legacy.method or request.method, None, reply, started, era=LEGACY)
 
+    def _check_rate(self, request: web.BaseRequest, principal: Principal) -> None:
+        """Before anything is looked up or taken: a refused request can be sent again as it is."""
+        if self._rates is None:
+            return
+        # Nobody in particular is somebody at an address: one of them must not use up what all have.
+        caller = principal.id if principal.is_authenticated else f"@{request.remote}"
+        seconds = self._rates.wait(caller)
+        if seconds > 0:
+            raise RateLimited(seconds)
+
     def _check_door(self, request: web.BaseRequest) -> None:
+        for name in _ONCE:
+            if len(request.headers.getall(name, _NONE)) > 1:
+                # Whoever reads the other line, on the way or behind us, would see another request.
+                raise HeaderMismatch(detail=f"{name} appears more than once")
         if not self._is_allowed(request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)):
             raise OriginRefused(f"Origin {request.headers.get(hdrs.ORIGIN)!r}")
 

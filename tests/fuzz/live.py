@@ -53,7 +53,9 @@ class Target:
     def complaints(self) -> list[str]:
         """Lines of its log that mean a bug of ours, or a traceback."""
         found = []
-        for line in self.process.said().splitlines():
+        for line in self.process.said().split("\n"):
+            if not line:
+                continue
             try:
                 event: dict[str, Any] = json.loads(line)
             except ValueError:
