@@ -20,6 +20,7 @@ _SECONDS: Final = 20.0
 _LANES: Final = 24
 _GOOD_EVERY: Final = 25
 _WARM_SHARE: Final = 10
+_LOST: Final = b"closed the connection before it answered"
 _EVENTS: Final = 24
 """Malformed events before the answer, where the way is a stream. Most calls end with one of the first."""
 _ODD_HEADERS: Final = (
@@ -188,6 +189,10 @@ async def _lane(
         if is_good:
             upstream.turns.clear()
         status, said = await _call(gateway, http, {"good": is_good})
+        if is_good and _LOST in said:
+            # The server hung up on the connection of the call before just as this one went out on it: told as
+            # what it is, and never sent again by the gateway. A client may.
+            status, said = await _call(gateway, http, {"good": is_good})
         findings.answers[str(status)] += 1
         if status >= 500 or status <= 0:
             findings.faults.append(f"{status}: {said[:300]!r}")
