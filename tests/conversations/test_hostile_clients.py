@@ -99,7 +99,7 @@ async def is_unharmed(served: Served, server: Scripted) -> None:
         assert (await neighbour.tool("echo")).text == "done"
 
 
-@pytest.mark.parametrize("double", DOUBLES, ids=lambda line: "-".join(line))
+@pytest.mark.parametrize("double", DOUBLES, ids="-".join)
 async def test_a_header_that_must_come_once_comes_once(
     served: Served, server: Scripted, double: Line
 ) -> None:

@@ -1,6 +1,7 @@
 """What the fuzzer found, as tables for the terminal and for docs/security.md. It runs nothing."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -64,7 +65,7 @@ class Report:
         )
         self.faults += found.faults
 
-    def _table(self, title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    def _table(self, title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         rule = "| --- " + "| ---: " * (len(head) - 1) + "|"
         self.sections.append("\n".join([f"### {title}", "", "| " + " | ".join(head) + " |", rule, *lines]))
