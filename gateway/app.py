@@ -99,7 +99,7 @@ class Gateway:
         # Pinned: who somebody is must not change while the ring is turned.
         self._doorways_by_name = self._doorways(keyring.first.principal)
         self._endpoints = self._public_endpoints()
-        self._front = Front(self._paths(), max_body_bytes=settings.limits.body)
+        self._front = Front(self._paths(), settings.limits, self._metrics.turned_away)
 
     # --- life --------------------------------------------------------------------------
 
@@ -249,6 +249,7 @@ class Gateway:
                 limits=self._settings.limits,
                 listen_host=self._settings.listen.host,
                 metrics=self._metrics,
+                rate=self._settings.upstreams[name].rate,
                 passes_legacy=self._settings.upstreams[name].legacy_clients == "pass",
             )
             for name, relay in self._relays.items()

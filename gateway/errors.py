@@ -30,6 +30,7 @@
         UpstreamChanged          it is of another era now, and ran nothing
       Overloaded                 we chose to shed this request                 503
         UpstreamDown             it could not be reached lately: not tried
+        RateLimited              this caller, or all together, call too often  429  -31002
 
 Each class fixes how it looks on the wire (`rpc_code`, `http_status`) and in
 metrics (`reason`). Text given to the constructor is for our own log; the client
@@ -366,4 +367,25 @@ class UpstreamDown(Overloaded):
     @property
     def headers(self) -> dict[str, str]:
         """When it is tried again."""
+        return {"Retry-After": str(self._seconds)}
+
+
+class RateLimited(Overloaded):
+    """More requests than `rate` allows. Nothing was taken: the same request, ticket and all, is good later.
+
+    The code lies outside the ranges that JSON-RPC and MCP reserve.
+    """
+
+    rpc_code = -31002
+    http_status = 429
+    reason = "rate_limited"
+    public = "Too many requests; try again later"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = max(1, math.ceil(seconds))
+        super().__init__(f"to be tried again after {seconds:.3f} s", data={"retryAfter": self._seconds})
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """When there will be room for one more."""
         return {"Retry-After": str(self._seconds)}

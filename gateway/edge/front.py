@@ -11,9 +11,12 @@ from typing import Any, Final, TypeAlias
 
 from aiohttp import web
 
+from gateway.edge.connections import Connections, Request
+from gateway.settings.model import Limits
+from gateway.telemetry.names import DoorRefusal
+
 Handle: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_IDLE_CLIENT_SECONDS: Final = 75.0
 _CUT_SECONDS: Final = 1.0
 _LINGER_SECONDS: Final = 2.0
 """How long the rest of a body is read that nobody wants, so that its sender gets to read the refusal."""
@@ -22,9 +25,15 @@ _LINGER_SECONDS: Final = 2.0
 class Front:
     """Gives each request to the endpoint of its path."""
 
-    def __init__(self, endpoints: Mapping[str, Handle], *, max_body_bytes: int) -> None:
+    def __init__(
+        self,
+        endpoints: Mapping[str, Handle],
+        limits: Limits,
+        turned_away: Callable[[DoorRefusal], None] = lambda _: None,
+    ) -> None:
         self._endpoints = dict(endpoints)
-        self._max_body_bytes = max_body_bytes
+        self._limits = limits
+        self._turned_away = turned_away
         self._in_progress = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -53,13 +62,15 @@ class Front:
 
     def runner(self) -> web.ServerRunner:
         """What serves the listener."""
-        self._server = web.Server(
+        self._server = Connections(
             self._handle,
+            most=self._limits.connections,
+            turned_away=self._turned_away,
             request_factory=self._request,
             access_log=None,  # one line per round is written by the endpoint itself
             handler_cancellation=True,  # a client that closes its response cancels the request
             auto_decompress=False,  # a compressed body is refused, not inflated
-            keepalive_timeout=_IDLE_CLIENT_SECONDS,
+            keepalive_timeout=self._limits.idle,
             lingering_time=_LINGER_SECONDS,
         )
         return web.ServerRunner(self._server, shutdown_timeout=_CUT_SECONDS)
@@ -67,6 +78,7 @@ class Front:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         handle = self._endpoints.get(request.raw_path.partition("?")[0])
         if handle is None:
+            self._turned_away(DoorRefusal.NO_SUCH_PATH)
             return web.Response(status=404, text="Not found\n")
         if self._in_progress == 0:
             self._idle.clear()
@@ -83,6 +95,4 @@ class Front:
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         loop = asyncio.get_running_loop()
-        return web.BaseRequest(
-            message, payload, protocol, writer, task, loop, client_max_size=self._max_body_bytes
-        )
+        return Request(message, payload, protocol, writer, task, loop, client_max_size=self._limits.body)

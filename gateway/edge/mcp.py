@@ -13,15 +13,18 @@ from gateway.edge.doorway import Doorway
 from gateway.edge.origins import origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
 from gateway.edge.principals import ownership
+from gateway.edge.rates import RateLimit
 from gateway.edge.refusals import Refusals
 from gateway.edge.reply import json_response, write_round
 from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
 from gateway.errors import (
     GatewayError,
+    HeaderMismatch,
     MethodNotAllowed,
     OriginRefused,
     Overloaded,
+    RateLimited,
     StateRejected,
     UpstreamChanged,
 )
@@ -31,6 +34,7 @@ from gateway.relay.passthrough import address_in
 from gateway.relay.relay import FETCHED_METHODS, Relay
 from gateway.relay.request import ClientRequest, Principal
 from gateway.settings.model import Limits
+from gateway.settings.upstream import Rate
 from gateway.telemetry.logs import Round, get_logger, round_finished
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent, Outcome, Rung
@@ -42,6 +46,8 @@ _TOOLS_CALL: Final = "tools/call"
 _PARAM_PREFIX: Final = names.PARAM_PREFIX.lower()
 _NO_HEADERS: Final[Mapping[str, list[str]]] = {}
 _CANCELLED: Final = Reply(Outcome.CANCELLED, status=499)
+_ONCE: Final = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, names.SESSION_ID)
+_NONE: Final[list[str]] = []
 _INITIALIZE: Final = "initialize"
 LEGACY: Final = "legacy"
 _MODERN_REFUSALS: Final = frozenset({-32020, -32022})
@@ -70,9 +76,12 @@ class Endpoint:
         limits: Limits,
         listen_host: str,
         metrics: Metrics,
+        rate: Rate | None = None,
         passes_legacy: bool = True,
     ) -> None:
         self._relay = relay
+        rates = RateLimit(rate or Rate(), time.monotonic)
+        self._rates = rates if rates.is_on else None
         self._passes_legacy = passes_legacy
         self._door = doorway.door
         self._binds = doorway.auth.authenticates
@@ -154,6 +163,10 @@ class Endpoint:
         try:
             if self._is_draining and "requestState" not in modern.params:
                 raise Overloaded("draining")
+            if self._rates is not None and not (
+                modern.method == DISCOVER and self._relay.has_met(client_request)
+            ):
+                self._check_rate(request, client_request.principal)
             return await (self._hand_on(turn) if self._is_theirs(client_request) else self._bridge(turn))
         except GatewayError as error:
             turn.reply = self._refusals.reply(Reply.of(error), request.headers.get(hdrs.HOST))
@@ -253,6 +266,8 @@ class Endpoint:
             if self._is_draining and (legacy.method == _INITIALIZE or request.method == hdrs.METH_GET):
                 raise Overloaded("draining")
             caller = self._door.admit(request) or await self._door.admit_later(request)
+            if self._rates is not None:
+                self._check_rate(request, caller)
             passing = self._relay.passthrough.pass_legacy(self._knock(request, body, caller))
             response = await write_passage(request, passing, self._headers_for(request))
             reply = _handed_on(response.status)
@@ -281,7 +296,21 @@ class Endpoint:
         """The credential of this request that its upstream may see."""
         return None if "authorization" in self._door.withheld else request.headers.get(hdrs.AUTHORIZATION)
 
+    def _check_rate(self, request: web.BaseRequest, principal: Principal) -> None:
+        """Before anything is looked up or taken: a refused request can be sent again as it is."""
+        if self._rates is None:
+            return
+        # Nobody in particular is somebody at an address: one of them must not use up what all have.
+        caller = principal.id if principal.is_authenticated else f"@{request.remote}"
+        seconds = self._rates.wait(caller)
+        if seconds > 0:
+            raise RateLimited(seconds)
+
     def _check_door(self, request: web.BaseRequest) -> None:
+        for name in _ONCE:
+            if len(request.headers.getall(name, _NONE)) > 1:
+                # Whoever reads the other line, on the way or behind us, would see another request.
+                raise HeaderMismatch(detail=f"{name} appears more than once")
         if not self._is_allowed(request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)):
             raise OriginRefused(f"Origin {request.headers.get(hdrs.ORIGIN)!r}")
 

@@ -92,7 +92,7 @@ def _status(error: GatewayError) -> int:
         case UpstreamTimedOut():
             return 504
         case Overloaded():
-            return 503
+            return error.http_status
         case UpstreamFault() if error.http_status == 200:
             return 502
         case UpstreamFault() | ClientFault():

@@ -144,7 +144,10 @@ def to_legacy_answer(ask: Ask, answer: Mapping[str, Any], version: str) -> Mappi
                 name: value for name, value in answer.items() if name != "content"
             }  # old SDKs refuse nulls
         case Kind.SAMPLING if not at_least(version, "2025-11-25"):
-            sample = decode(raw)
+            try:
+                sample = decode(raw)
+            except NotJson:
+                raise Inexpressible("content that cannot be read", version) from None
             block = _one_block(sample, version) if isinstance(sample, list) else sample
             _check_block(block, version)
             return answer if block is sample else {**answer, "content": block}

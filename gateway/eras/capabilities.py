@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gateway.eras.asks import is_url
 from gateway.eras.vocabulary import Ask, Kind
-from gateway.wire.jsonrpc import Raw, decode
+from gateway.wire.jsonrpc import NotJson, Raw, decode
 from gateway.wire.versions import at_least
 
 _MODES: Final = frozenset({"form", "url"})
@@ -115,7 +115,10 @@ def _flags(value: Any) -> dict[str, Any]:
 def _mode(ask: Ask) -> str:
     if is_url(ask):
         return "url"
-    mode = decode(ask.params.get("mode", _NULL))
+    try:
+        mode = decode(ask.params.get("mode", _NULL))
+    except NotJson:
+        mode = None
     return mode if isinstance(mode, str) else "form"
 
 

@@ -7,10 +7,20 @@ so a schema that is more than that is left to the server that wrote it.
 
 from typing import Any, Final, NoReturn
 
+from gateway.wire.jsonrpc import encode
+
 _MOST_SCHEMA_NODES: Final = 10_000
 
 _LARGEST_PATTERN: Final = 100_000
 """Bytes that a pattern may unfold to."""
+
+_MOST_PATTERNS: Final = 500
+"""Each is compiled anew for each answer."""
+
+_MOST_WORK: Final = 50_000_000
+"""Nodes of the schema times bytes of the answer: at worst each is held against each. A tenth of a second or so."""
+
+_PATTERNS: Final = ("pattern", "patternProperties")
 
 _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 _LOCAL: Final = ("#/$defs/", "#/definitions/")
@@ -19,7 +29,8 @@ _WANDERING: Final = frozenset({"$dynamicRef", "$recursiveRef"})
 
 def fits(schema: dict[str, Any], content: dict[str, Any]) -> bool:
     """Whether `content` is what `schema` asks for. True also where only the server can tell."""
-    if not _is_quick(schema):
+    nodes = _nodes(schema)
+    if nodes is None or nodes * len(encode(content)) > _MOST_WORK:
         return True
     import jsonschema_rs  # noqa: PLC0415 - slow to import, and wanted only by those who are asked
 
@@ -34,10 +45,13 @@ def fits(schema: dict[str, Any], content: dict[str, Any]) -> bool:
         return True  # the schema is at fault, not the answer
 
 
-def _is_quick(schema: dict[str, Any]) -> bool:
-    """Definitions that refer to nothing further cannot unfold into more than was written down."""
+def _nodes(schema: dict[str, Any]) -> int | None:
+    """How large the schema is; None if that does not say how long it takes.
+
+    Definitions that refer to nothing further cannot unfold into more than was written down.
+    """
     waiting: list[tuple[Any, bool]] = [(schema, False)]
-    looked_at = 0
+    looked_at = patterns = 0
     while waiting:
         node, is_definition = waiting.pop()
         looked_at += 1
@@ -47,11 +61,14 @@ def _is_quick(schema: dict[str, Any]) -> bool:
             target = node.get("$ref", "")
             is_far = isinstance(target, str) and target != "" and not target.startswith(_LOCAL)
             if is_far or (is_definition and target) or not _WANDERING.isdisjoint(node):
-                return False
+                return None
+            patterns += sum(
+                len(node[name]) if isinstance(node.get(name), dict) else name in node for name in _PATTERNS
+            )
             waiting += [(child, is_definition or name in _DEFINITIONS) for name, child in node.items()]
-        if looked_at > _MOST_SCHEMA_NODES:
-            return False
-    return True
+        if looked_at > _MOST_SCHEMA_NODES or patterns > _MOST_PATTERNS:
+            return None
+    return looked_at
 
 
 def _refuse(uri: str) -> NoReturn:

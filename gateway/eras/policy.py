@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from gateway.eras import capabilities
 from gateway.eras.asks import is_well_formed
+from gateway.eras.pages import REFUSAL as UNSAFE_PAGE
+from gateway.eras.pages import has_unsafe_page
 from gateway.eras.vocabulary import Ask, Kind, SendAnswer, SendRefusal
 
 METHOD_NOT_FOUND: Final = -32601
@@ -78,6 +80,8 @@ def settle_without_client(
             pass
     if not is_well_formed(ask):
         return SendRefusal(ask, INVALID_PARAMS, f"Not a valid {ask.method} request")
+    if has_unsafe_page(ask):
+        return SendRefusal(ask, INVALID_PARAMS, UNSAFE_PAGE)
     if not capabilities.is_declared(declared, ask):
         refusal = SendRefusal(ask, METHOD_NOT_FOUND, f"The client does not support {ask.kind.value}")
         return Undeclared(refusal, capabilities.needs(ask))

@@ -64,6 +64,10 @@ class Introductions:
             return known
         return replace(self._latest, server=replace(self._latest.server, instructions=None))
 
+    def knows(self, principal: str) -> bool:
+        """Has the server introduced itself to this principal?"""
+        return principal in self._known
+
     @property
     def latest(self) -> Introduction | None:
         """How it introduced itself last, to whomever."""

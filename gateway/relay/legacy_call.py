@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from gateway.eras.answers import Inexpressible, to_legacy_answer
 from gateway.eras.discovery import Introduction
 from gateway.eras.failures import INTERNAL_ERROR
+from gateway.eras.pages import without_unsafe_pages
 from gateway.eras.requests import to_legacy_params
 from gateway.eras.vocabulary import (
     Ask,
@@ -195,4 +196,8 @@ class LegacyCall:
 
 
 def _ended(answer: Result | Failure) -> Event:
-    return UpstreamFailed(answer) if isinstance(answer, Failure) else UpstreamAnswered(answer.result)
+    return (
+        UpstreamFailed(without_unsafe_pages(answer))
+        if isinstance(answer, Failure)
+        else UpstreamAnswered(answer.result)
+    )

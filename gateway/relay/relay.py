@@ -174,6 +174,10 @@ class Relay:
         )
         return Reply(Outcome.COMPLETE, result=result)
 
+    def has_met(self, request: ClientRequest) -> bool:
+        """Does discovery cost nothing for this caller, the server having introduced itself before?"""
+        return self._introductions.knows(request.principal.id)
+
     async def fetch(self, request: ClientRequest) -> Reply:
         """One request with one answer. A client that leaves cancels it."""
         if request.method not in LISTING_METHODS:

@@ -9,7 +9,7 @@ from gateway.errors import GatewayError, UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.request import ClientRequest
 from gateway.settings.upstream import Upstream
-from gateway.wire.jsonrpc import Raw, decode, encode
+from gateway.wire.jsonrpc import NotJson, Raw, decode, encode
 
 _MOST_PAGES: Final = 64
 _ATTEMPTS: Final = 3
@@ -46,7 +46,10 @@ class ReplayPolicy:
             reply = await self._ask(asked)
             if reply is None:
                 return False  # nobody can say so: then it is not so
-            page: Any = decode(encode(reply.result or {}))
+            try:
+                page: Any = decode(encode(reply.result or {}))
+            except NotJson:
+                return False
             for tool in page.get("tools", ()):
                 if tool.get("name") == request.target:
                     hints = tool.get("annotations") or {}

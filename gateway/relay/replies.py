@@ -6,6 +6,7 @@ from typing import Any, Final
 from gateway.eras.discovery import Introduction
 from gateway.eras.failures import to_modern_failure
 from gateway.eras.local_refusals import unmet_by_result, unmet_by_words
+from gateway.eras.pages import without_unsafe_pages
 from gateway.eras.results import to_modern_result
 from gateway.eras.vocabulary import ASKING_METHODS, Abort, Complete, CompleteFailure, Ending
 from gateway.errors import CallLost, CapabilityMissing, GatewayError, UpstreamTimedOut
@@ -74,7 +75,7 @@ def failed(failure: Failure, request: ClientRequest) -> Reply:
     )
     if unmet is not None:
         return Reply.of(CapabilityMissing(unmet, "the server did not ask"))
-    modern = to_modern_failure(failure, method=request.method, params=request.params)
+    modern = to_modern_failure(without_unsafe_pages(failure), method=request.method, params=request.params)
     return Reply(
         Outcome.ERROR,
         error=RpcError(modern.code, modern.message, modern.data),

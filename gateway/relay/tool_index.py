@@ -27,7 +27,7 @@ from gateway.relay.listener import Reply
 from gateway.relay.request import ClientRequest
 from gateway.upstreams.background import Background
 from gateway.upstreams.pool import Caller
-from gateway.wire.jsonrpc import Raw, decode
+from gateway.wire.jsonrpc import NotJson, Raw, decode
 
 METHOD: Final = "tools/list"
 
@@ -101,7 +101,10 @@ class _Listing:
 
 def _text(cursor: Raw | None) -> str | None:
     """The cursor's text; what is none is as good as none: the server will not take it for one either."""
-    text = None if cursor is None else decode(cursor)
+    try:
+        text = None if cursor is None else decode(cursor)
+    except NotJson:
+        return None
     return text if isinstance(text, str) else None
 
 

@@ -71,6 +71,9 @@ def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
         yield Problem(_at(name, "asks", "static_roots"), "has a meaning only with roots: static")
     if upstream.sessions.warm > upstream.sessions.max:
         yield Problem(_at(name, "sessions", "warm"), "is more than sessions.max")
+    for burst, rate in (("burst", "per_principal"), ("total_burst", "total")):
+        if getattr(upstream.rate, burst) is not None and getattr(upstream.rate, rate) is None:
+            yield Problem(_at(name, "rate", burst), f"has a meaning only with {rate}")
     if upstream.settle >= upstream.call_timeout:
         yield Problem(_at(name, "settle"), "should be shorter than call_timeout")
     if upstream.slice and upstream.slice <= upstream.settle:

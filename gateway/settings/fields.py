@@ -21,11 +21,13 @@ from gateway.settings.store_url import STORE_PATTERN, StoreUrl, check_store_url
 from gateway.settings.units import (
     ADDRESS_PATTERN,
     DURATION_PATTERN,
+    RATE_PATTERN,
     SIZE_PATTERN,
     Address,
     parse_address,
     parse_duration,
     parse_http_url,
+    parse_rate,
     parse_size,
 )
 
@@ -126,6 +128,12 @@ Duration: TypeAlias = Annotated[float, PlainValidator(parse_duration), WithJsonS
 PositiveDuration: TypeAlias = Annotated[Duration, AfterValidator(_more_than_nothing)]
 Size: TypeAlias = Annotated[int, PlainValidator(parse_size), WithJsonSchema(_SIZE_SCHEMA)]
 """Bytes."""
+Frequency: TypeAlias = Annotated[
+    float,
+    PlainValidator(parse_rate),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": RATE_PATTERN}, REFERENCE_SCHEMA]}),
+]
+"""Times per second."""
 Count: TypeAlias = Annotated[int, Field(ge=0), BeforeValidator(_no_truth_value)]
 PositiveCount: TypeAlias = Annotated[int, Field(ge=1), BeforeValidator(_no_truth_value)]
 ListenAddress: TypeAlias = Annotated[

@@ -15,6 +15,7 @@ from gateway.settings.fields import (
     ListenAddress,
     Name,
     Origin,
+    PositiveCount,
     PositiveDuration,
     Section,
     Size,
@@ -52,6 +53,10 @@ class Limits(Section):
     """Largest single message of an upstream: one SSE event, or one JSON body."""
     write_timeout: PositiveDuration = 30.0
     """How long a client may leave an answer unread before its connection is cut. What is held stays held."""
+    connections: PositiveCount = 16_384
+    """Connections of clients at once. Past it the one that has been idle longest makes room for the newcomer."""
+    idle: PositiveDuration = 75.0
+    """How long a connection may go without a request, and how long the headers of one may take."""
     keepalive: PositiveDuration = 15.0
     """A silent response stream gets a comment at this interval."""
     allowed_origins: Listed[Origin] = ()

@@ -67,6 +67,19 @@ def parse_duration(value: object) -> float:
     return seconds
 
 
+RATE_PATTERN: Final = r"^\s*\d+(\.\d+)?\s*/\s*(s|m|h)\s*$"
+_PER: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_rate(value: object) -> float:
+    """`50/s`, `600/m` or `1000/h` as requests per second."""
+    text = value if isinstance(value, str) else ""
+    number, _, unit = text.partition("/")
+    if not re.fullmatch(RATE_PATTERN, text, re.ASCII) or not (rate := float(number) / _PER[unit.strip()]) > 0:
+        raise ValueError("should be a rate such as 50/s, 600/m or 1000/h")
+    return rate
+
+
 def parse_size(value: object) -> int:
     """Return bytes: `4MiB`, `512KiB`, `1GB`, or a whole number of bytes."""
     wrong = ValueError("should be a size such as 512KiB or 4MiB, or a whole number of bytes")

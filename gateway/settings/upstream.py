@@ -11,6 +11,7 @@ from gateway.settings.fields import (
     Duration,
     EndpointPath,
     FileUri,
+    Frequency,
     HttpUrl,
     Listed,
     Named,
@@ -87,6 +88,19 @@ class Asks(Section):
     """How long a caller's answer to `roots/list` is remembered for its later sessions."""
     invalid: Literal["reask", "forward", "error"] = "reask"
     """An answer that does not fit the question's schema: asked again, passed on as it is, or refused."""
+
+
+class Rate(Section):
+    """How often callers may call; past it: 429, and when to come again. `server/discover` of known callers is free."""
+
+    per_principal: Frequency | None = None
+    """Requests of one caller (`50/s`, `600/m`). Callers without a credential are told apart by their address."""
+    burst: PositiveCount | None = None
+    """How many of these at once, after a pause. Default: those of two seconds."""
+    total: Frequency | None = None
+    """Requests of all callers together."""
+    total_burst: PositiveCount | None = None
+    """The same for all together."""
 
 
 class Keeping(Section):
@@ -202,6 +216,7 @@ class Upstream(Section):
     """The `_meta` member by which a server itself may name a question."""
     auth: Auth = Auth()
     tls: UpstreamTls = UpstreamTls()
+    rate: Rate = Rate()
     caching: Caching = Caching()
     cache: Cache = Cache()
     subscriptions: Subscriptions = Subscriptions()

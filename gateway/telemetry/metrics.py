@@ -22,6 +22,7 @@ from prometheus_client import (
 from gateway.telemetry.names import (
     AskDisposition,
     AskKind,
+    DoorRefusal,
     HandshakeOutcome,
     HoldEnd,
     LetterKind,
@@ -117,6 +118,9 @@ class Metrics:
             "upstream",
             "rung",
         )
+        self._turned_away = counter(
+            "turned_away_total", "Clients turned away before their request belonged to any upstream.", "why"
+        )
         self._letters = counter("letters_total", "Letters to other replicas.", "kind")
         self._store_available = gauge("store_available", "1 if the store was reached when last tried.")
         self._store_available.set(1)
@@ -173,6 +177,10 @@ class Metrics:
     def circuit(self, upstream: str, *, is_open: bool) -> None:
         """The upstream is left alone for a while, or is not any more."""
         self._circuit.labels(self._place(upstream)).set(is_open)
+
+    def turned_away(self, why: DoorRefusal) -> None:
+        """Count a client that spoke no HTTP, named no endpoint, or was one too many."""
+        self._turned_away.labels(why.value).inc()
 
     def state_rejected(self, upstream: str, why: str) -> None:
         """An echoed `requestState` did not verify; `why` is a snake_case word, else it counts as `other`."""

@@ -89,6 +89,15 @@ class Outcome(StrEnum):
     """Our bug; the line carries an error id."""
 
 
+class DoorRefusal(StrEnum):
+    """Why a client was turned away before its request belonged to any upstream."""
+
+    BAD_HTTP = "bad_http"
+    NO_SUCH_PATH = "no_such_path"
+    CONNECTIONS = "connections"
+    """There were `limits.connections` already: an idle one was closed, or else the new one."""
+
+
 class Rung(StrEnum):
     """How a round found its exchange: `first` is a round without a ticket, the rest is the ladder."""
 

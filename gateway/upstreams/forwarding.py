@@ -15,6 +15,7 @@ from gateway.errors import UpstreamSpokeNonsense
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
 from gateway.upstreams.http_client import IDLE_CONNECTION_SECONDS, is_same_origin, sent
+from gateway.wire.headers import is_field_value
 
 HeaderLines: TypeAlias = Sequence[tuple[str, str]]
 """Names and values in order; a name may come more than once."""
@@ -116,5 +117,5 @@ async def chunks_of(response: Response) -> AsyncIterator[bytes]:
 
 
 def lines_of(response: Response) -> Iterable[tuple[str, str]]:
-    """The response's headers."""
-    return response.headers.items()
+    """The response's headers, without those that cannot be written again."""
+    return [(name, value) for name, value in response.headers.items() if is_field_value(value)]

@@ -12,6 +12,7 @@ from yarl import URL
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
 from gateway.upstreams.http1 import ConnectFailed, Http1
 from gateway.upstreams.http1_connection import Response
+from gateway.wire.headers import is_field_value
 
 IDLE_CONNECTION_SECONDS: Final = 4.0
 """Servers close idle connections after five; one that is closed while we send costs a call."""
@@ -99,6 +100,12 @@ def is_same_origin(one: URL, other: URL) -> bool:
     if not one.absolute or one.user is not None or one.password is not None:
         return False
     return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
+
+
+def challenge_of(response: Response) -> str | None:
+    """The server's `WWW-Authenticate`, if it is fit to be a header of ours."""
+    challenge = response.headers.get(hdrs.WWW_AUTHENTICATE)
+    return challenge if challenge is not None and is_field_value(challenge) else None
 
 
 def translated(error: Exception) -> GatewayError:

@@ -32,7 +32,7 @@ from gateway.telemetry.names import LogEvent
 from gateway.upstreams.background import Background
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
-from gateway.upstreams.http_client import is_same_origin, requested, translated
+from gateway.upstreams.http_client import challenge_of, is_same_origin, requested, translated
 from gateway.upstreams.one_stream import OneStream
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire import headers as names
@@ -222,7 +222,7 @@ class HttpSse:
     async def _refusal(self, response: Response) -> GatewayError:
         status = response.status
         if status in (401, 403):
-            return UpstreamUnauthorized(status, response.headers.get(hdrs.WWW_AUTHENTICATE))
+            return UpstreamUnauthorized(status, challenge_of(response))
         body = await response.read(_BODY_BYTES)
         if self._endpoint is not None and (
             status in (404, 410) or (status == 400 and b"session" in body.lower())

@@ -40,7 +40,11 @@ _STANDING_STREAM_SECONDS: Final = 2.0
 _CATCH_UP_SECONDS: Final = 2.0
 """How long a server may take over the ping that ends the handshake; one that ignores pings works all the same."""
 _MOST_EARLY_ASKS: Final = 32
+_MOST_COURTESIES: Final = 32
+"""Pongs and refusals on their way at once. A server that asks for more gets no answer: it does not read them."""
+_LONGEST_ASK_ID: Final = 1024
 _METHOD_NOT_FOUND: Final = -32601
+_INVALID_REQUEST: Final = -32600
 _ANSWERS: Final = (Result, Failure)
 
 
@@ -63,6 +67,7 @@ class Session:
     __slots__ = (
         "_background",
         "_channel",
+        "_courtesies",
         "_on_change",
         "_on_early_ask",
         "_on_end",
@@ -99,6 +104,7 @@ class Session:
         self.on_gap: Callable[[], None] | None = None
         """Told when the standing stream is open again after a time in which nobody could hear the server."""
         self._channel = channel
+        self._courtesies = 0
         self._background = background
         self._on_early_ask = on_early_ask
         self._on_end = on_end
@@ -183,7 +189,7 @@ class Session:
     def _hear(self, message: Message) -> None:
         match message:
             case Request(method="ping"):
-                self._background.start(self.answer(message.id, {}), "pong")
+                self._reply(self.answer, message.id, {})
             case Request():
                 self._hear_request(message)
             case Notification(method=method) if method == CANCELLED:
@@ -200,13 +206,24 @@ class Session:
     def _hear_request(self, request: Request) -> None:
         ask = ask_of(request)
         if ask is None:
-            self._background.start(self.refuse(request.id, _METHOD_NOT_FOUND, "Method not found"), "refusal")
+            self._reply(self.refuse, request.id, _METHOD_NOT_FOUND, "Method not found")
+        elif isinstance(request.id, str) and len(request.id) > _LONGEST_ASK_ID:
+            self._reply(self.refuse, request.id, _INVALID_REQUEST, "The id is too long")  # it would be kept
         elif self.listener is not None:
             self.listener.hear_ask(ask)
         elif len(self.early_asks) >= _MOST_EARLY_ASKS:
-            self._background.start(self.refuse(request.id, -32000, "Too many questions"), "refusal")
+            self._reply(self.refuse, request.id, -32000, "Too many questions")
         else:
             self._on_early_ask(self, ask)
+
+    def _reply(self, send: Callable[..., Coroutine[Any, Any, None]], *words: Any) -> None:
+        """Answer beside everything else, if the server takes its answers at all."""
+        if self._courtesies < _MOST_COURTESIES:
+            self._courtesies += 1
+            self._background.start(send(*words), "courtesy").add_done_callback(self._replied)
+
+    def _replied(self, _: "asyncio.Task[None]") -> None:
+        self._courtesies -= 1
 
     def _hear_withdrawal(self, notification: Notification) -> None:
         raw = notification.params.get("requestId")

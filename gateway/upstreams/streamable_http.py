@@ -35,7 +35,7 @@ from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
-from gateway.upstreams.http_client import sent
+from gateway.upstreams.http_client import challenge_of, sent
 from gateway.upstreams.transport import Deliver, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
@@ -56,6 +56,8 @@ _MOST_FRUITLESS: Final = 60
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 """Between two of these, unless the server wants more."""
 _LONGEST_RETRY_SECONDS: Final = 10.0
+_LONGEST_EVENT_ID: Final = 4096
+"""Characters. It is sent back as a header, and travels in tickets."""
 _ERROR_BODY_BYTES: Final = 16 * 1024
 _ERROR_BODY_SECONDS: Final = 1.0
 _NOT_NOW: Final = (409, 429)
@@ -280,7 +282,8 @@ class StreamableHttp:
         for event in events:
             before = self.last_event_id
             if event.id is not None:
-                self.last_event_id = event.id
+                is_header = len(event.id) <= _LONGEST_EVENT_ID and names.is_field_value(event.id)
+                self.last_event_id = event.id if is_header else None  # there is no reading on from such a one
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
             for message in _messages(event):
@@ -304,6 +307,8 @@ class StreamableHttp:
     def _take_session_id(self, response: Response) -> None:
         session_id = response.headers.get(names.SESSION_ID)
         if session_id:
+            if not names.is_visible(session_id):  # it would be a header of ours from now on
+                raise UpstreamSpokeNonsense("a session id that is not visible ASCII")
             self.session_id = session_id
             self._headers[_SESSION_ID] = session_id
 
@@ -311,7 +316,7 @@ class StreamableHttp:
         """Say what an HTTP refusal means; a JSON-RPC error for this very request is an ordinary answer."""
         status = response.status
         if status in (401, 403):
-            raise UpstreamUnauthorized(status, response.headers.get(hdrs.WWW_AUTHENTICATE))
+            raise UpstreamUnauthorized(status, challenge_of(response))
         body = await _error_body(response)
         failure = _failure(body)
         if self.session_id is not None and (

@@ -27,11 +27,23 @@ _BASE64_OPEN: Final = "=?base64?"
 _BASE64_CLOSE: Final = "?="
 _OWS: Final = " \t"
 _PLAIN: Final = re.compile(r"[\t\x20-\x7e]*")
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
+_FIELD_VALUE: Final = re.compile("[\t\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]*")
 _ZERO_WEIGHT: Final = re.compile(r"q=0(?:\.0*)?", re.IGNORECASE)
 
 
 class HeaderUndecodable(ValueError):
     """The value has characters that no header may carry, or is wrapped base64 that does not unwrap."""
+
+
+def is_visible(text: str) -> bool:
+    """Is it what a session id must be: visible ASCII, and some of it?"""
+    return _VISIBLE.fullmatch(text) is not None
+
+
+def is_field_value(text: str) -> bool:
+    """Can it be written as a header's value? What a peer sent may hold control characters, or be no text at all."""
+    return _FIELD_VALUE.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=256)  # names of tools, mostly

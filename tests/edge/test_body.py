@@ -12,6 +12,7 @@ from gateway.edge.front import Front
 from gateway.edge.reply import json_response
 from gateway.errors import ClientFault
 from gateway.relay.listener import Reply
+from gateway.settings.model import Limits
 from tests.support.waiting import until
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -31,7 +32,7 @@ async def answer(request: web.BaseRequest) -> web.StreamResponse:
 
 @pytest.fixture
 async def front() -> Front:
-    return Front({"/mcp": answer}, max_body_bytes=LIMIT)
+    return Front({"/mcp": answer}, Limits(body=LIMIT))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from gateway.edge.reply import body_of, json_response, write_round
 from gateway.eras.notifications import PROGRESS, RoundFilter
 from gateway.errors import BodyTooSlow, Overloaded
 from gateway.relay.listener import Listener, Reply
+from gateway.settings.model import Limits
 from gateway.telemetry.names import Outcome, Rung
 from gateway.wire.jsonrpc import Notification, encode
 from tests.support.asking import raw
@@ -33,7 +34,7 @@ async def answered(listener: Listener, keepalive: float = 5.0) -> tuple[int, str
         assert reply.outcome
         return response
 
-    runner = Front({"/mcp": handle}, max_body_bytes=64).runner()
+    runner = Front({"/mcp": handle}, Limits(body=64)).runner()
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

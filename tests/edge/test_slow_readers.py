@@ -10,6 +10,7 @@ from gateway.edge.front import Front
 from gateway.edge.reply import write_round
 from gateway.eras.notifications import PROGRESS, RoundFilter
 from gateway.relay.listener import Listener, Reply
+from gateway.settings.model import Limits
 from gateway.telemetry.names import Outcome, Rung
 from gateway.wire.jsonrpc import Notification
 from tests.support.asking import raw
@@ -35,7 +36,7 @@ class Stalled:
         return response
 
     async def run(self) -> str:
-        runner = Front({"/mcp": self.handle}, max_body_bytes=64).runner()
+        runner = Front({"/mcp": self.handle}, Limits(body=64)).runner()
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -102,7 +103,7 @@ async def test_a_large_answer_that_is_read_arrives_whole() -> None:
         response, _ = await write_round(request, listener, 1, 5.0, 5.0)
         return response
 
-    runner = Front({"/mcp": handle}, max_body_bytes=64).runner()
+    runner = Front({"/mcp": handle}, Limits(body=64)).runner()
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -144,3 +144,35 @@ def test_a_schema_too_deep_to_look_into_does_no_harm() -> None:
 
 def test_numbers_beyond_all_bounds_do_no_harm() -> None:
     assert fits({"properties": {"n": {"type": "integer"}}}, {"n": 10**40})
+
+
+def _text(**rules: object) -> dict[str, object]:
+    return {"type": "string", **rules}
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        ({f"p{n}": _text(pattern=f"[a-z]{{1,200}}{n}") for n in range(501)}, {"p0": 7}),
+        ({"a": {"type": "array", "items": {"enum": list(range(9000))}}}, {"a": ["x"] * 2000}),
+    ],
+    ids=["patterns", "schema times answer"],
+)
+def test_what_would_take_long_is_left_to_the_server(
+    schema: dict[str, object], content: dict[str, object]
+) -> None:
+    """Ours: the schema is the server's and the answer is the client's; together they must not stop the process."""
+    assert fits({"type": "object", "properties": schema}, content)
+
+
+def test_many_pattern_properties_are_left_to_the_server() -> None:
+    """Ours: each pattern is held against each name."""
+    schema = {"type": "object", "patternProperties": {f"^a{n}$": False for n in range(501)}}
+    assert fits(schema, {"a1": 1})
+    assert not fits({"type": "object", "patternProperties": {"^a1$": False}}, {"a1": 1})
+
+
+def test_a_pattern_that_backtracks_elsewhere_does_not_here() -> None:
+    """Ours: `(a+)+$` is the classic; the engine is linear, so this ends."""
+    schema = {"type": "object", "properties": {"a": _text(pattern="^(a+)+$")}}
+    assert not fits(schema, {"a": "a" * 100_000 + "!"})

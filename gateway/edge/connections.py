@@ -1,0 +1,91 @@
+"""The connections of clients: how many there may be, and what is said to one that speaks no HTTP. No request's meaning.
+
+aiohttp would take any number of connections, answer bad HTTP with a page that
+repeats what was sent, and write a traceback for each to the log: anybody who
+reaches the port could fill both.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+from aiohttp.http import SERVER_SOFTWARE
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestHandler
+
+from gateway.telemetry.names import DoorRefusal
+from gateway.wire import headers as names
+from gateway.wire.jsonrpc import encode_error
+
+_SERVER: Final = "holdfast"
+_BAD_HTTP: Final = encode_error(None, -32600, "The request is not valid HTTP")
+
+
+class Request(web.BaseRequest):
+    """A request whose response does not tell which software, and which version of it, has answered."""
+
+    async def _prepare_hook(self, resp: web.StreamResponse) -> None:
+        if resp.headers.get(hdrs.SERVER) == SERVER_SOFTWARE:
+            resp.headers[hdrs.SERVER] = _SERVER
+
+
+class Connections(web.Server):
+    """All connections of a listener."""
+
+    def __init__(
+        self, *arguments: Any, most: int, turned_away: Callable[[DoorRefusal], None], **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._most = most
+        self.turned_away = turned_away
+
+    def __call__(self) -> RequestHandler:
+        """What reads one connection."""
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """One more; at the limit an idle one goes, or else the newcomer."""
+        if len(self._connections) >= self._most:
+            self.turned_away(DoorRefusal.CONNECTIONS)
+            idle = self._idlest()
+            if idle is None:
+                transport.abort()
+            else:
+                idle.force_close()
+        super().connection_made(handler, transport)
+
+    def _idlest(self) -> RequestHandler | None:
+        """One that waits for a request: best one that never sent any, the oldest first."""
+        found: RequestHandler | None = None
+        for connection in self._connections:
+            if connection._force_close or connection._waiter is None:  # noqa: SLF001 - aiohttp has no other word
+                continue
+            if connection._request_count == 0:  # noqa: SLF001
+                return connection
+            found = found or connection
+        return found
+
+
+class _Connection(RequestHandler):
+    """One connection."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Say in a few fixed words that this is no HTTP; what else may go wrong is our bug, and logged as such."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        if isinstance(self._manager, Connections):
+            self._manager.turned_away(DoorRefusal.BAD_HTTP)
+        if request.writer.output_size > 0:
+            raise ConnectionError("a response has begun already")
+        response = web.Response(status=400, body=_BAD_HTTP, content_type=names.JSON)
+        response.force_close()
+        return response

@@ -1,0 +1,125 @@
+"""Connections are bounded, idle ones make room, and whoever speaks no HTTP is told so in few and fixed words."""
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from gateway.edge.front import Front
+from gateway.settings.model import Limits
+from gateway.telemetry.names import DoorRefusal
+
+GOOD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+MOST = 3
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def answer(_: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(text="ok")
+
+
+@pytest.fixture
+def turned() -> Counter[DoorRefusal]:
+    return Counter()
+
+
+@pytest.fixture
+async def address(turned: Counter[DoorRefusal]) -> AsyncIterator[tuple[str, int]]:
+    def count(why: DoorRefusal) -> None:
+        turned[why] += 1
+
+    async with listening(Front({"/mcp": answer}, Limits(connections=MOST), count)) as place:
+        yield place
+
+
+@contextlib.asynccontextmanager
+async def listening(front: Front) -> AsyncIterator[tuple[str, int]]:
+    runner = front.runner()
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield runner.addresses[0][:2]
+    await runner.cleanup()
+
+
+async def said(streams: Streams, data: bytes) -> bytes:
+    """What is answered, headers and all, until the connection ends or the body is there."""
+    reader, writer = streams
+    writer.write(data)
+    async with asyncio.timeout(5):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return head + await reader.readexactly(length)
+
+
+@contextlib.asynccontextmanager
+async def connected(address: tuple[str, int], number: int) -> AsyncIterator[list[Streams]]:
+    streams = [await asyncio.open_connection(*address) for _ in range(number)]
+    try:
+        yield streams
+    finally:
+        for _, writer in streams:
+            writer.close()
+
+
+async def test_bad_http_gets_fixed_words_and_tells_no_version(
+    address: tuple[str, int], turned: Counter[DoorRefusal]
+) -> None:
+    """Ours: aiohttp would repeat what was sent and name itself, its version and Python's."""
+    async with connected(address, 1) as (streams,):
+        answer_ = await said(streams, b"GET /secret\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    head, _, body = answer_.partition(b"\r\n\r\n")
+    assert b" 400 Bad Request" in head
+    assert b"Server: holdfast\r\n" in head + b"\r\n"
+    assert json.loads(body)["error"] == {"code": -32600, "message": "The request is not valid HTTP"}
+    assert b"secret" not in answer_
+    assert b"aiohttp" not in answer_
+    assert turned == {DoorRefusal.BAD_HTTP: 1}
+
+
+async def test_no_answer_tells_which_software_gave_it(
+    address: tuple[str, int], turned: Counter[DoorRefusal]
+) -> None:
+    """Ours: a version is an invitation."""
+    async with connected(address, 2) as (one, other):
+        good = await said(one, GOOD)
+        lost = await said(other, GOOD.replace(b"/mcp", b"/x"))
+    assert b"Server: holdfast" in good
+    assert b"Server: holdfast" in lost
+    assert turned == {DoorRefusal.NO_SUCH_PATH: 1}
+
+
+async def test_at_the_limit_those_who_never_asked_make_room(
+    address: tuple[str, int], turned: Counter[DoorRefusal]
+) -> None:
+    """Ours: slow loris. Connections that only wait cannot keep others out."""
+    async with connected(address, MOST) as waiting:
+        assert b"200 OK" in await said(waiting[0], GOOD)
+        async with connected(address, 1) as (newcomer,):
+            assert b"200 OK" in await said(newcomer, GOOD)
+        assert await asyncio.wait_for(waiting[1][0].read(), 5) == b"", "the oldest that never sent a request"
+        assert b"200 OK" in await said(waiting[0], GOOD)
+    assert turned == {DoorRefusal.CONNECTIONS: 1}
+
+
+async def test_headers_in_drops_are_not_waited_for_longer_than_idleness() -> None:
+    """Ours: each byte in time does not make a request in time."""
+    async with listening(Front({"/mcp": answer}, Limits(idle=0.2))) as place:
+        reader, writer = await asyncio.open_connection(*place)
+        dripping = asyncio.get_running_loop().create_task(_drip(writer))
+        try:
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        finally:
+            dripping.cancel()
+            await asyncio.gather(dripping, return_exceptions=True)
+            writer.close()
+
+
+async def _drip(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"POST /mcp HTTP/1.1\r\n")
+    while True:
+        writer.write(b"X: y\r\n")
+        await asyncio.sleep(0.02)

@@ -1,0 +1,81 @@
+"""A live gateway process under fire, watched from outside: its answers, its memory, its log. It makes no request."""
+
+import contextlib
+import json
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.serving import Serving, serving
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_OURS = ("internal_error", "task_failed")
+
+
+@dataclass
+class Findings:
+    """What a run found."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    """By way of spoiling."""
+    answers: Counter[str] = field(default_factory=Counter)
+    """By status, or `closed`."""
+    faults: list[str] = field(default_factory=list)
+    """Answers of 5xx, hangs, good calls that failed, errors in the log."""
+    good_calls: int = 0
+    rss_before: int = 0
+    rss_after: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.sent.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The gateway."""
+
+    process: Serving
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.process.url.removeprefix("http://").removesuffix("/mcp").partition(":")
+        return host, int(port)
+
+    def rss(self) -> int:
+        """Bytes of memory."""
+        statm = Path(f"/proc/{self.process.process.pid}/statm").read_text("ascii")
+        return int(statm.split()[1]) * _PAGE
+
+    def complaints(self) -> list[str]:
+        """Lines of its log that mean a bug of ours, or a traceback."""
+        found = []
+        for line in self.process.said().split("\n"):
+            if not line:
+                continue
+            try:
+                event: dict[str, Any] = json.loads(line)
+            except ValueError:
+                found.append(line[:300])
+                continue
+            is_error = event.get("level") in ("error", "critical")
+            if event.get("event") in _OURS or is_error or "exception" in event:
+                found.append(line[:2000])
+        return found
+
+
+@contextlib.asynccontextmanager
+async def target(folder: Path, upstream: Mapping[str, Any], **settings: Any) -> AsyncIterator[Target]:
+    """Run it; in the end its log is read by whoever wants to."""
+    limits = {"body": "64KiB", "body_timeout": "1s", "idle": "2s"}
+    async with serving(
+        folder,
+        {"sessions": {"mode": "pooled"}, "call_timeout": "5s", **upstream},
+        log={"level": "warning", "format": "json"},
+        limits={**limits, **settings.pop("limits", {})},
+        **settings,
+    ) as running:
+        yield Target(running)
