@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 from gateway.edge.body import read_body
 from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify, is_legacy_visit
+from gateway.edge.cors import ANYONE, is_question, note_page, permission, share
 from gateway.edge.origins import origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
 from gateway.edge.principals import Doorkeeper
@@ -82,6 +83,8 @@ class Endpoint:
                 allowed_hosts=limits.allowed_hosts,
             )
         )
+        self._page = ANYONE if ANYONE in limits.allowed_origins else None
+        self._verbs = "GET, POST, DELETE" if passes_legacy else "POST"
         self._metrics = metrics
         self._is_draining = False
         self._log = get_logger()
@@ -92,10 +95,20 @@ class Endpoint:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
+        response = await self._answer(request)
+        if not response.prepared:
+            share(request, response)
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.perf_counter()
         body = b""
         try:
             self._check_door(request)
+            if is_question(request) and hdrs.ORIGIN in request.headers:
+                return permission(
+                    request.headers.getall(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, []), verbs=self._verbs
+                )
             body = await read_body(request, self._limits.body_timeout)
             verdict = self._verdict(request, body)
         except GatewayError as error:
@@ -253,8 +266,11 @@ class Endpoint:
             self._note(legacy.method or request.method, None, reply, started, era=LEGACY)
 
     def _check_door(self, request: web.BaseRequest) -> None:
-        if not self._is_allowed(request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)):
-            raise OriginRefused(f"Origin {request.headers.get(hdrs.ORIGIN)!r}")
+        origin = request.headers.get(hdrs.ORIGIN)
+        if not self._is_allowed(origin, request.headers.get(hdrs.HOST)):
+            raise OriginRefused(f"Origin {origin!r}")
+        if origin is not None:
+            note_page(request, self._page or origin)
 
     def _own_fault(self, cause: Exception) -> Reply:
         """A bug of ours: the client learns its id, the log has the rest under it."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
+from gateway.edge.cors import share
 from gateway.relay.listener import Ear, Reply
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Id, encode_error, encode_result
@@ -47,6 +48,7 @@ async def write_round(
     if isinstance(heard, Reply):
         return json_response(heard, request_id), heard
     stream = web.StreamResponse(headers=_STREAM_HEADERS)
+    share(request, stream)
     await stream.prepare(request)
     while not isinstance(heard, Reply):
         await stream.write(_KEEP_ALIVE if heard is None else encode_message(heard))
