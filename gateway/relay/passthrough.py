@@ -2,7 +2,8 @@
 
     the upstream listens and speaks the client's transport     as it is, both ways
     both speak HTTP+SSE                                         as it is, but for the address in `endpoint`
-    it speaks another transport                                 message by message (`legacy_sessions`)
+    it speaks another transport                                 message by message (`legacy_sessions`, and
+                                                                `sse_visits` for clients over HTTP+SSE)
 
 The address that an HTTP+SSE server gives its client is sealed into one of ours:
 a client cannot make up an address of the upstream, and any replica can read it.
@@ -14,12 +15,14 @@ import binascii
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
 from gateway.errors import UpstreamChanged
 from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
 from gateway.relay.passage import Knock, Passage, end_to_end
+from gateway.relay.sse_visits import VISIT, Visits
 from gateway.sealing.envelope import Envelope, LetterRefused
 from gateway.settings.upstream import Upstream
 from gateway.upstreams.dialing import Dialer, Transport
@@ -70,6 +73,13 @@ class Passthrough:
             new_id=lambda: secrets.token_hex(16),
         )
 
+        self._visits = Visits(
+            dialer.connect,
+            most=sessions.max,
+            patience=settings.call_timeout,
+            new_id=lambda: secrets.token_hex(16),
+        )
+
     async def start(self) -> None:
         """Get ready; the upstream need not be there yet."""
         if self.forwarder is not None:
@@ -78,6 +88,7 @@ class Passthrough:
 
     async def close(self) -> None:
         """Close what is still open."""
+        await self._visits.close()
         await self._sessions.close()
         if self.forwarder is not None:
             await self.forwarder.close()
@@ -85,6 +96,7 @@ class Passthrough:
     def end_streams(self) -> None:
         """End the streams that would never end by themselves; their clients open others, elsewhere."""
         self._is_ending = True
+        self._visits.end_idle()
         for task in self._standing:
             task.cancel()
 
@@ -96,17 +108,21 @@ class Passthrough:
             UpstreamFault: there is none.
         """
         transport = await self._transport()
-        is_sse_client = knock.session_id is None and not knock.shows_version
-        if address_in(knock.query) is not None:
+        is_visitor = knock.verb == "GET" and knock.shows_no_session
+        address = address_in(knock.query)
+        passing: AbstractAsyncContextManager[Passage]
+        if address is not None and address.startswith(VISIT):
+            passing = _held(await self._visits.post(knock, address))
+        elif address is not None:
             passing = self._to_endpoint(knock)
+        elif is_visitor:
+            passing = self._event_stream(knock) if transport == "sse" else self._visited(knock)
         elif transport == "streamable-http":
             passing = self.pass_on(knock)
-        elif transport == "sse" and knock.verb == "GET" and is_sse_client:
-            passing = self._event_stream(knock)
         else:
-            passing = self._bridged(knock)
+            passing = _held(await self._sessions.serve(knock))
         async with passing as passage:
-            if knock.verb == "GET" and not (transport == "sse" and is_sse_client):
+            if knock.verb == "GET" and not is_visitor:
                 with self._stands():
                     yield passage
             else:
@@ -180,14 +196,8 @@ class Passthrough:
 
     # --- another transport ---------------------------------------------------------------
 
-    @contextlib.asynccontextmanager
-    async def _bridged(self, knock: Knock) -> AsyncIterator[Passage]:
-        passage = await self._sessions.serve(knock)
-        try:
-            yield passage
-        finally:
-            if passage.left is not None:
-                passage.left()
+    def _visited(self, knock: Knock) -> AbstractAsyncContextManager[Passage]:
+        return _held(self._visits.begin(knock, lambda visit: f"{knock.path}?{ADDRESS}={visit}"))
 
     # --- which way -----------------------------------------------------------------------
 
@@ -213,6 +223,16 @@ class Passthrough:
             yield
         finally:
             self._standing.discard(task)
+
+
+@contextlib.asynccontextmanager
+async def _held(passage: Passage) -> AsyncIterator[Passage]:
+    """One of our own: told when nobody reads it any more."""
+    try:
+        yield passage
+    finally:
+        if passage.left is not None:
+            passage.left()
 
 
 def address_in(query: str) -> str | None:
