@@ -14,13 +14,14 @@ import base64
 import binascii
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
 from gateway.errors import UpstreamChanged
 from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
+from gateway.relay.modern_process import ModernProcess
 from gateway.relay.passage import Knock, Passage, end_to_end
 from gateway.relay.sse_visits import VISIT, Visits
 from gateway.sealing.envelope import Envelope, LetterRefused
@@ -54,6 +55,8 @@ class Passthrough:
         dialer: Dialer,
         envelope: Envelope,
         meet: "Callable[[], asyncio.Task[None]]",
+        doubt: Callable[[], None],
+        gateway_info: Mapping[str, str],
     ) -> None:
         self._dialer = dialer
         self._envelope = envelope
@@ -64,6 +67,7 @@ class Passthrough:
         self._is_ending = False
         url = settings.url
         self.forwarder = None if url is None else Forwarder(url, connect_timeout=settings.connect_timeout)
+        self._process = ModernProcess(lambda: dialer.connect(None), doubt, gateway_info)
         sessions = settings.sessions
         self._sessions = LegacySessions(
             dialer.connect,
@@ -89,6 +93,7 @@ class Passthrough:
     async def close(self) -> None:
         """Close what is still open."""
         await self._visits.close()
+        await self._process.close()
         await self._sessions.close()
         if self.forwarder is not None:
             await self.forwarder.close()
@@ -97,6 +102,7 @@ class Passthrough:
         """End the streams that would never end by themselves; their clients open others, elsewhere."""
         self._is_ending = True
         self._visits.end_idle()
+        self._process.end_streams()
         for task in self._standing:
             task.cancel()
 
@@ -143,6 +149,10 @@ class Passthrough:
         Raises:
             UpstreamChanged: the refusal is that of a legacy server, which it has become.
         """
+        if self.forwarder is None:
+            async with _held(await self._process.serve(knock)) as passage:
+                yield passage
+            return
         async with self._forwarder().sent(
             knock.verb, knock.headers, knock.body, query=knock.query
         ) as response:

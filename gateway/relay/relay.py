@@ -31,7 +31,7 @@ from gateway.errors import (
 from gateway.holds.directory import Directory
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
-from gateway.relay.era import UpstreamEra
+from gateway.relay.era import PATIENCE_SECONDS, PROCESS_PATIENCE_SECONDS, UpstreamEra, asking_for_era
 from gateway.relay.introductions import Acquaintance, Introductions
 from gateway.relay.ladder import Ladder, Retry, new_listener
 from gateway.relay.lines import OwnLine, SharedLine
@@ -81,16 +81,22 @@ class Relay:
         self._dialer = Dialer(name, settings, version=shared.version, max_event_bytes=shared.max_event_bytes)
         self._background = Background()
         self.passthrough = Passthrough(
-            name, settings, self._dialer, shared.envelope, lambda: self._introductions.ask(_NOBODY)
+            name,
+            settings,
+            self._dialer,
+            shared.envelope,
+            lambda: self._introductions.ask(_NOBODY),
+            lambda: self.era.doubt(),  # noqa: PLW0108 - it is made a few lines below
+            self._gateway_info,
         )
         """What is none of the bridge's business."""
         self.era = UpstreamEra(
             "legacy" if settings.transport == "sse" else settings.era,
-            self.passthrough.forwarder,
+            asking_for_era(self.passthrough.forwarder, self._dialer, version=shared.version),
             self._background,
-            version=shared.version,
             log=self._log,
         )
+        self._era_patience = PROCESS_PATIENCE_SECONDS if settings.command else PATIENCE_SECONDS
         self._place = Place(
             name=name,
             settings=settings,
@@ -283,7 +289,7 @@ class Relay:
 
     async def _check_era(self, caller: Caller) -> None:
         """There are no sessions with a modern server."""
-        await self.era.settle(caller.authorization)
+        await self.era.settle(caller.authorization, self._era_patience)
         if self.era.is_modern:
             raise UpstreamChanged("it is a modern server")
 
@@ -347,7 +353,7 @@ class Relay:
         return (known and known.server_info) or self._gateway_info
 
     async def _get_to_know(self) -> None:
-        await self.era.settle()
+        await self.era.settle(None, self._era_patience)
         # Where there is room for one session only, it is the first client's: some servers end with their first.
         if not self.era.is_modern and self._settings.sessions.max > 1:
             self._introductions.ask(_NOBODY)
