@@ -17,6 +17,7 @@ from gateway.edge.reply import json_response, write_round
 from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
 from gateway.errors import (
+    CallLost,
     GatewayError,
     MethodNotAllowed,
     OriginRefused,
@@ -44,6 +45,7 @@ _INITIALIZE: Final = "initialize"
 LEGACY: Final = "legacy"
 _MODERN_REFUSALS: Final = frozenset({-32020, -32022})
 """Codes with which only a modern server refuses a request, before it looks at what is asked."""
+_LOST: Final = frozenset({Outcome.LOST, Outcome.UPSTREAM_FAILED})
 SERVED_METHODS: Final = frozenset({DISCOVER, LISTEN, *FETCHED_METHODS, *ASKING_METHODS})
 
 
@@ -189,12 +191,28 @@ class Endpoint:
                 discovers = asked.method == DISCOVER
                 turn.reply = await (self._relay.discover(asked) if discovers else self._relay.fetch(asked))
                 response = json_response(turn.reply, asked.id)
-        except UpstreamChanged:
-            if "requestState" in asked.params:
+        except (UpstreamChanged, CallLost):
+            if "requestState" not in asked.params:
+                return await self._hand_on(turn)
+            if not await self._is_upgraded(turn):
                 raise
-            return await self._hand_on(turn)
+            return await self._run_upgraded(turn)
         if turn.reply.error is not None and not response.prepared and await self._has_changed(turn):
-            return await self._hand_on(turn)
+            is_held = "requestState" in asked.params
+            return await (self._run_upgraded(turn) if is_held else self._hand_on(turn))
+        return response
+
+    async def _is_upgraded(self, turn: "_Turn") -> bool:
+        era = self._relay.era
+        await era.settle(turn.request.headers.get(hdrs.AUTHORIZATION), urgent=True)
+        return era.is_modern
+
+    async def _run_upgraded(self, turn: "_Turn") -> web.StreamResponse:
+        """What was held by a legacy server, by the modern one that has taken its place."""
+        turn.heard = await self._relay.run_upgraded(turn.asked, knock_of(turn.request, turn.body))
+        response, turn.reply = await write_round(
+            turn.request, turn.heard, turn.asked.id, self._limits.keepalive
+        )
         return response
 
     async def _begin(self, request: ClientRequest) -> Listener:
@@ -219,10 +237,15 @@ class Endpoint:
         return self._relay.era.is_modern and not ("requestState" in asked.params and self._relay.knows(asked))
 
     async def _has_changed(self, turn: "_Turn") -> bool:
-        """Did a legacy upstream fail a call, without having run it, because it is a modern one now?"""
+        """Did a legacy upstream fail a call, without having run it, because it is a modern one now?
+
+        Of what was held it is enough that it is lost: whether it may run again is policy.
+        """
         reply, era = turn.reply, self._relay.era
-        if "requestState" in turn.asked.params or reply.error is None:
+        if reply.error is None:
             return False
+        if "requestState" in turn.asked.params:
+            return reply.outcome in _LOST and await self._is_upgraded(turn)
         if reply.reason != UpstreamChanged.reason:
             data = reply.error.data
             if not isinstance(data, dict) or data.get("upstreamCode") not in _MODERN_REFUSALS:

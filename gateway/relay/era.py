@@ -51,12 +51,14 @@ class UpstreamEra:
         """Something happened that does not go with the verdict."""
         self.is_certain = self._asker is None
 
-    async def settle(self, authorization: str | None = None, patience: float = PATIENCE_SECONDS) -> None:
-        """Have a verdict that there is no reason to doubt, if that can be had in time."""
+    async def settle(
+        self, authorization: str | None = None, patience: float = PATIENCE_SECONDS, *, urgent: bool = False
+    ) -> None:
+        """Have a verdict that there is no reason to doubt, if that can be had in time; `urgent`: without a pause."""
         if self.is_certain or self._asker is None:
             return
         if self._asking is None:
-            if asyncio.get_running_loop().time() < self._not_before:
+            if not urgent and asyncio.get_running_loop().time() < self._not_before:
                 return
             self._asking = self._background.start(self._ask(self._asker, authorization), "era")
         await asyncio.wait([self._asking], timeout=patience)

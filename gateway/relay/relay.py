@@ -37,6 +37,7 @@ from gateway.relay.ladder import Ladder, Retry, new_listener
 from gateway.relay.lines import OwnLine, SharedLine
 from gateway.relay.list_cache import ListCache
 from gateway.relay.listener import Listener, Reply
+from gateway.relay.passage import Knock
 from gateway.relay.passthrough import Passthrough
 from gateway.relay.place import Ids, Place, RootsMemory, Shared, policy_of
 from gateway.relay.replays import ReplayPolicy
@@ -44,9 +45,10 @@ from gateway.relay.replies import completed, failed
 from gateway.relay.request import ANONYMOUS, ClientRequest
 from gateway.relay.subscription import Subscription
 from gateway.relay.subscriptions import Subscriptions
-from gateway.relay.tickets import TicketOffice
+from gateway.relay.tickets import TicketOffice, ticket_in
 from gateway.relay.tool_index import METHOD as TOOLS_LIST
 from gateway.relay.tool_index import ToolIndex
+from gateway.relay.upgrade import Upgrade
 from gateway.settings.upstream import Sessions, Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
@@ -57,7 +59,7 @@ from gateway.upstreams.pool import Caller, Pool
 from gateway.upstreams.session import Session, open_session
 from gateway.upstreams.transport import Channel, SessionGone
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Failure, Notification, NotJson, Result, decode, encode
+from gateway.wire.jsonrpc import Failure, Notification, Result, decode, encode
 from gateway.wire.versions import MODERN
 
 LISTING_METHODS: Final = frozenset(
@@ -118,6 +120,11 @@ class Relay:
         self._ladder = Ladder(self._place, ReplayPolicy(settings, self._fetch), self._reopen, shared.courier)
         self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
+        self._upgrade = Upgrade(
+            self._place,
+            lambda knock: self.passthrough.pass_modern(knock, self.era),
+            most_bytes=shared.max_event_bytes,
+        )
         is_shared = settings.sessions.mode == "affinity"
         self._subscriptions = Subscriptions(
             name,
@@ -213,15 +220,25 @@ class Relay:
 
     async def retry(self, request: ClientRequest) -> Listener:
         """A later round: check the ticket, find the exchange, hand it the answers."""
-        claims = self._place.tickets.check(_ticket_in(request), request)
+        return await self._ladder.climb(self._retry(request))
+
+    async def run_upgraded(self, request: ClientRequest, knock: Knock) -> Listener:
+        """The same where the exchange was lost with its legacy server, and a modern one has taken its place.
+
+        Raises:
+            CallLost: it is not to be run again.
+        """
+        return await self._upgrade.run(self._retry(request), knock)
+
+    def _retry(self, request: ClientRequest) -> Retry:
+        claims = self._place.tickets.check(ticket_in(request), request)
         raw_answers = request.params.get("inputResponses")
-        answers = parse_responses(raw_answers)
-        return await self._ladder.climb(Retry(request, claims, answers, canonical.digest(raw_answers)))
+        return Retry(request, claims, parse_responses(raw_answers), canonical.digest(raw_answers))
 
     def knows(self, request: ClientRequest) -> bool:
         """Does it come with a ticket of ours? A modern upstream gives out its own."""
         try:
-            return bool(self._place.tickets.check(_ticket_in(request), request))
+            return bool(self._place.tickets.check(ticket_in(request), request))
         except (InvalidParams, StateRejected):
             return False
 
@@ -376,13 +393,3 @@ _NOBODY: Final = Caller(
 def _pooled(settings: Upstream) -> Sessions:
     # A server that is started for each session has spare processes, which serve every caller as well.
     return settings.sessions.model_copy(update={"warm": 0}) if settings.command else settings.sessions
-
-
-def _ticket_in(request: ClientRequest) -> str:
-    try:
-        token = decode(request.params["requestState"])
-    except NotJson:
-        token = None
-    if not isinstance(token, str):
-        raise InvalidParams(detail="requestState must be a string")
-    return token

@@ -20,6 +20,7 @@ import anyio
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp_types import ToolAnnotations
 from pydantic import BaseModel
 
 MODERN = "2026-07-28"
@@ -29,6 +30,35 @@ class Name(BaseModel):
     """What is asked for."""
 
     name: str
+
+
+class Bare(BaseModel):
+    """A form whose schema is what the legacy fixtures send: no titles."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _: Any, __: Any) -> dict[str, Any]:
+        names = list(cls.model_fields)
+        return {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in names},
+            "required": names,
+        }
+
+
+class First(Bare):
+    first: str
+
+
+class Last(Bare):
+    last: str
+
+
+async def ask_for_first() -> Elicit[First]:
+    return Elicit("What is your first name?", First)
+
+
+async def ask_for_last() -> Elicit[Last]:
+    return Elicit("What is your last name?", Last)
 
 
 async def ask_for_name() -> Elicit[Name]:
@@ -47,6 +77,13 @@ def build() -> MCPServer:
     async def ask_name(answer: Annotated[Name, Resolve(ask_for_name)]) -> str:
         """Asks for a name."""
         return f"Hello {answer.name}, says the modern one"
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def ask_two_serial(
+        first: Annotated[First, Resolve(ask_for_first)], last: Annotated[Last, Resolve(ask_for_last)]
+    ) -> str:
+        """Asks what the legacy tool of this name asks."""
+        return f"{first.first} {last.last}, says the modern one"
 
     @server.tool()
     async def progress(steps: int, ctx: Context) -> str:
