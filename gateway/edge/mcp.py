@@ -204,7 +204,9 @@ class Endpoint:
 
     async def _is_upgraded(self, turn: "_Turn") -> bool:
         era = self._relay.era
-        await era.settle(turn.request.headers.get(hdrs.AUTHORIZATION), urgent=True)
+        if not era.is_modern:
+            era.doubt()  # a call that is lost is reason enough
+            await era.settle(turn.request.headers.get(hdrs.AUTHORIZATION), urgent=True)
         return era.is_modern
 
     async def _run_upgraded(self, turn: "_Turn") -> web.StreamResponse:

@@ -15,9 +15,7 @@ FORM = {"message": "Name?", "requestedSchema": {"type": "object", "properties": 
 ANSWER = raw({"action": "accept", "content": {"name": "Ada"}})
 
 
-def entry(
-    params: Any, method: str = "elicitation/create", kind: Kind = Kind.ELICITATION
-) -> Entry:
+def entry(params: Any, method: str = "elicitation/create", kind: Kind = Kind.ELICITATION) -> Entry:
     return Entry("k", kind, fingerprint(Ask(1, kind, method, raw(params))), ANSWER)
 
 
@@ -29,9 +27,7 @@ def asked(**questions: Any) -> Raw:
 
 @pytest.mark.parametrize("theirs", [FORM, {"mode": "form", **FORM}, dict(reversed(FORM.items()))])
 @pytest.mark.parametrize("ours", [FORM, {"mode": "form", **FORM, "_meta": {"a": 1}}])
-def test_the_same_form_is_known_however_it_is_written(
-    ours: Any, theirs: Any
-) -> None:
+def test_the_same_form_is_known_however_it_is_written(ours: Any, theirs: Any) -> None:
     """Ours: the eras write the mode differently, and servers their keys in any order."""
     found, left = known_answers(asked(x=theirs), [entry(ours)])
     assert (found, left) == ({"x": ANSWER}, [])
