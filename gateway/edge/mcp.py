@@ -1,7 +1,7 @@
 """The endpoint of one upstream: read, classify, admit, relay, reply. It reads from top to bottom."""
 
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from functools import lru_cache, partial
 from typing import Final
 
@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 from gateway.edge.body import read_body
 from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify, is_legacy_visit
+from gateway.edge.cors import ANYONE, is_question, note_page, permission, share
 from gateway.edge.doorway import Doorway
 from gateway.edge.origins import origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
@@ -16,9 +17,11 @@ from gateway.edge.principals import ownership
 from gateway.edge.rates import RateLimit
 from gateway.edge.refusals import Refusals
 from gateway.edge.reply import json_response, write_round
+from gateway.edge.turn import CANCELLED, LEGACY, NO_HEADERS, Notes, Turn, handed_on, param_headers
 from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
 from gateway.errors import (
+    CallLost,
     GatewayError,
     HeaderMismatch,
     MethodNotAllowed,
@@ -35,23 +38,20 @@ from gateway.relay.relay import FETCHED_METHODS, Relay
 from gateway.relay.request import ClientRequest, Principal
 from gateway.settings.model import Limits
 from gateway.settings.upstream import Rate
-from gateway.telemetry.logs import Round, get_logger, round_finished
+from gateway.telemetry.logs import get_logger
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.names import LogEvent, Outcome, Rung
+from gateway.telemetry.names import LogEvent, Outcome
 from gateway.wire import headers as names
-from gateway.wire.versions import LEGACY_VERSIONS, MODERN
+from gateway.wire.versions import LEGACY_VERSIONS
 
 DISCOVER: Final = "server/discover"
 _TOOLS_CALL: Final = "tools/call"
-_PARAM_PREFIX: Final = names.PARAM_PREFIX.lower()
-_NO_HEADERS: Final[Mapping[str, list[str]]] = {}
-_CANCELLED: Final = Reply(Outcome.CANCELLED, status=499)
 _ONCE: Final = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, names.SESSION_ID)
 _NONE: Final[list[str]] = []
 _INITIALIZE: Final = "initialize"
-LEGACY: Final = "legacy"
 _MODERN_REFUSALS: Final = frozenset({-32020, -32022})
 """Codes with which only a modern server refuses a request, before it looks at what is asked."""
+_LOST: Final = frozenset({Outcome.LOST, Outcome.UPSTREAM_FAILED})
 SERVED_METHODS: Final = frozenset({DISCOVER, LISTEN, *FETCHED_METHODS, *ASKING_METHODS})
 
 
@@ -96,7 +96,10 @@ class Endpoint:
                 allowed_hosts=limits.allowed_hosts,
             )
         )
+        self._page = ANYONE if ANYONE in limits.allowed_origins else None
+        self._verbs = "GET, POST, DELETE" if passes_legacy else "POST"
         self._metrics = metrics
+        self._notes = Notes(relay.name, metrics)
         self._is_draining = False
         self._log = get_logger()
 
@@ -106,10 +109,20 @@ class Endpoint:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
+        response = await self._answer(request)
+        if not response.prepared:
+            share(request, response)
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         started = time.perf_counter()
         body = b""
         try:
             self._check_door(request)
+            if is_question(request) and hdrs.ORIGIN in request.headers:
+                return permission(
+                    request.headers.getall(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, []), verbs=self._verbs
+                )
             body = await read_body(request, self._limits.body_timeout)
             verdict = self._verdict(request, body)
         except GatewayError as error:
@@ -157,9 +170,9 @@ class Endpoint:
             client_info=modern.client_info,
             log_level=modern.log_level,
             progress_token=modern.progress_token,
-            param_headers=_param_headers(request) if modern.method == _TOOLS_CALL else _NO_HEADERS,
+            param_headers=param_headers(request) if modern.method == _TOOLS_CALL else NO_HEADERS,
         )
-        turn = _Turn(request, body, client_request)
+        turn = Turn(request, body, client_request)
         try:
             if self._is_draining and "requestState" not in modern.params:
                 raise Overloaded("draining")
@@ -174,16 +187,16 @@ class Endpoint:
         except ConnectionError:
             return web.Response(status=499)  # the client left while we wrote; nobody reads this
         except Exception as error:  # noqa: BLE001 - the last resort: our bug must not become a stack trace on the wire
-            turn.reply = self._own_fault(error)
+            turn.reply = self._notes.own_fault(error)
             return json_response(turn.reply, modern.id)
         finally:
             if turn.heard is not None:
                 turn.heard.left()  # changes nothing after the last word
-            self._note(modern.method, client_request.target, turn.reply, started, turn.heard)
+            self._notes.round(modern.method, client_request.target, turn.reply, started, turn.heard)
 
     # --- a legacy upstream ---------------------------------------------------------------
 
-    async def _bridge(self, turn: "_Turn") -> web.StreamResponse:
+    async def _bridge(self, turn: Turn) -> web.StreamResponse:
         asked = turn.asked
         try:
             if asked.method in ASKING_METHODS:
@@ -191,24 +204,45 @@ class Endpoint:
             elif asked.method == LISTEN:
                 turn.heard = self._relay.listen(asked)
             if turn.heard is not None:
-                response, turn.reply = await write_round(
-                    turn.request,
-                    turn.heard,
-                    asked.id,
-                    self._limits.keepalive,
-                    self._limits.write_timeout,
-                    turn.readdressed(self._refusals),
-                )
+                response = await self._write(turn, turn.heard)
             else:
                 discovers = asked.method == DISCOVER
                 turn.reply = await (self._relay.discover(asked) if discovers else self._relay.fetch(asked))
                 response = json_response(turn.reply, asked.id)
-        except UpstreamChanged:
-            if "requestState" in asked.params:
+        except (UpstreamChanged, CallLost):
+            if "requestState" not in asked.params:
+                return await self._hand_on(turn)
+            if not await self._is_upgraded(turn):
                 raise
-            return await self._hand_on(turn)
+            return await self._run_upgraded(turn)
         if turn.reply.error is not None and not response.prepared and await self._has_changed(turn):
-            return await self._hand_on(turn)
+            is_held = "requestState" in asked.params
+            return await (self._run_upgraded(turn) if is_held else self._hand_on(turn))
+        return response
+
+    async def _is_upgraded(self, turn: Turn) -> bool:
+        era = self._relay.era
+        if not era.is_modern:
+            era.doubt()  # a call that is lost is reason enough
+            await era.settle(self._shown(turn.request), urgent=True)
+        return era.is_modern
+
+    async def _run_upgraded(self, turn: Turn) -> web.StreamResponse:
+        """What was held by a legacy server, by the modern one that has taken its place."""
+        knock = self._knock(turn.request, turn.body, turn.asked.principal)
+        turn.heard = await self._relay.run_upgraded(turn.asked, knock)
+        return await self._write(turn, turn.heard)
+
+    async def _write(self, turn: Turn, heard: Ear) -> web.StreamResponse:
+        limits = self._limits
+        response, turn.reply = await write_round(
+            turn.request,
+            heard,
+            turn.asked.id,
+            limits.keepalive,
+            limits.write_timeout,
+            turn.readdressed(self._refusals),
+        )
         return response
 
     async def _begin(self, request: ClientRequest) -> Listener:
@@ -232,11 +266,16 @@ class Endpoint:
         """Is it for a modern upstream to answer? What was held when it was a legacy one is still ours."""
         return self._relay.era.is_modern and not ("requestState" in asked.params and self._relay.knows(asked))
 
-    async def _has_changed(self, turn: "_Turn") -> bool:
-        """Did a legacy upstream fail a call, without having run it, because it is a modern one now?"""
+    async def _has_changed(self, turn: Turn) -> bool:
+        """Did a legacy upstream fail a call, without having run it, because it is a modern one now?
+
+        Of what was held it is enough that it is lost: whether it may run again is policy.
+        """
         reply, era = turn.reply, self._relay.era
-        if "requestState" in turn.asked.params or reply.error is None:
+        if reply.error is None:
             return False
+        if "requestState" in turn.asked.params:
+            return reply.outcome in _LOST and await self._is_upgraded(turn)
         if reply.reason != UpstreamChanged.reason:
             data = reply.error.data
             if not isinstance(data, dict) or data.get("upstreamCode") not in _MODERN_REFUSALS:
@@ -245,7 +284,7 @@ class Endpoint:
             await era.settle(self._shown(turn.request))
         return era.is_modern
 
-    async def _hand_on(self, turn: "_Turn") -> web.StreamResponse:
+    async def _hand_on(self, turn: Turn) -> web.StreamResponse:
         knock = self._knock(turn.request, turn.body, turn.asked.principal)
         passing = self._relay.passthrough.pass_modern(knock, self._relay.era)
         try:
@@ -254,14 +293,14 @@ class Endpoint:
             if turn.heard is not None:
                 raise
             return await self._bridge(turn)
-        turn.reply = _handed_on(response.status)
+        turn.reply = handed_on(response.status)
         return response
 
     async def _pass_on(
         self, request: web.BaseRequest, body: bytes, legacy: Legacy, started: float
     ) -> web.StreamResponse:
         """One request of a legacy client; one log line at its end."""
-        reply = _CANCELLED
+        reply = CANCELLED
         try:
             if self._is_draining and (legacy.method == _INITIALIZE or request.method == hdrs.METH_GET):
                 raise Overloaded("draining")
@@ -270,7 +309,7 @@ class Endpoint:
                 self._check_rate(request, caller)
             passing = self._relay.passthrough.pass_legacy(self._knock(request, body, caller))
             response = await write_passage(request, passing, self._headers_for(request))
-            reply = _handed_on(response.status)
+            reply = handed_on(response.status)
             return response  # noqa: TRY300 - it reads from top to bottom
         except GatewayError as error:
             told = self._refusals.error(error, request.headers.get(hdrs.HOST))
@@ -279,10 +318,10 @@ class Endpoint:
         except ConnectionError:
             return web.Response(status=499)
         except Exception as error:  # noqa: BLE001 - as above
-            reply = self._own_fault(error)
+            reply = self._notes.own_fault(error)
             return json_response(reply, legacy.id)
         finally:
-            self._note(legacy.method or request.method, None, reply, started, era=LEGACY)
+            self._notes.round(legacy.method or request.method, None, reply, started, era=LEGACY)
 
     def _knock(self, request: web.BaseRequest, body: bytes, caller: Principal) -> Knock:
         owner = ownership(caller) if self._binds and caller.is_authenticated else None
@@ -311,79 +350,13 @@ class Endpoint:
             if len(request.headers.getall(name, _NONE)) > 1:
                 # Whoever reads the other line, on the way or behind us, would see another request.
                 raise HeaderMismatch(detail=f"{name} appears more than once")
-        if not self._is_allowed(request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)):
-            raise OriginRefused(f"Origin {request.headers.get(hdrs.ORIGIN)!r}")
-
-    def _own_fault(self, cause: Exception) -> Reply:
-        """A bug of ours: the client learns its id, the log has the rest under it."""
-        reply = Reply.of(GatewayError("see internal_error"))
-        self._log.error(LogEvent.INTERNAL_ERROR, error_id=reply.error_id, exc_info=cause)
-        return reply
+        origin = request.headers.get(hdrs.ORIGIN)
+        if not self._is_allowed(origin, request.headers.get(hdrs.HOST)):
+            raise OriginRefused(f"Origin {origin!r}")
+        if origin is not None:
+            note_page(request, self._page or origin)
 
     def _refuse(self, refusal: Refusal, started: float) -> web.Response:
         reply = Reply.of(refusal.error)
-        self._note(None, None, reply, started)
+        self._notes.round(None, None, reply, started)
         return json_response(reply, refusal.id)
-
-    def _note(
-        self,
-        method: str | None,
-        target: str | None,
-        reply: Reply,
-        started: float,
-        heard: Ear | None = None,
-        *,
-        era: str = MODERN,
-    ) -> None:
-        seconds = time.perf_counter() - started
-        self._metrics.round_finished(self._relay.name, method, reply.outcome, seconds)
-        if heard is not None and heard.rung is not Rung.FIRST:
-            self._metrics.round_found(self._relay.name, heard.rung)
-        line = Round(
-            upstream=self._relay.name,
-            method=method,
-            target=target or None,
-            status=reply.status,
-            outcome=reply.outcome,
-            reason=reply.reason,
-            detail=reply.detail,
-            duration_ms=seconds * 1000,
-            era=era,
-            exchange=heard.exchange_id if heard is not None else None,
-            round=heard.round if heard is not None else None,
-            rung=heard.rung if heard is not None and method is not None else Rung.FIRST if method else None,
-            error_id=reply.error_id,
-        )
-        round_finished(line)
-
-
-class _Turn:
-    """One modern request on its way through, and what became of it."""
-
-    __slots__ = ("asked", "body", "heard", "reply", "request")
-
-    def __init__(self, request: web.BaseRequest, body: bytes, asked: ClientRequest) -> None:
-        self.request = request
-        self.body = body
-        self.asked = asked
-        self.heard: Ear | None = None
-        self.reply = _CANCELLED  # unless something better is said
-
-    def readdressed(self, refusals: Refusals) -> Callable[[Reply], Reply]:
-        """What becomes of an upstream's refusal of the caller's credentials."""
-        return lambda reply: refusals.reply(reply, self.request.headers.get(hdrs.HOST))
-
-
-def _handed_on(status: int) -> Reply:
-    return Reply(Outcome.COMPLETE if status < 400 else Outcome.ERROR, status=status)
-
-
-def _param_headers(request: web.BaseRequest) -> Mapping[str, list[str]]:
-    """The `Mcp-Param-*` lines, by what follows the prefix, in lower case."""
-    if _PARAM_PREFIX not in " ".join(request.headers).lower():
-        return _NO_HEADERS
-    found: dict[str, list[str]] = {}
-    for name, value in request.headers.items():
-        if name[: len(_PARAM_PREFIX)].lower() == _PARAM_PREFIX:
-            found.setdefault(name[len(_PARAM_PREFIX) :].lower(), []).append(value)
-    return found

@@ -31,7 +31,8 @@ def origin_allowed(
     is_local = is_loopback(listen_host)
     if not _host_allowed(host, is_local=is_local, allowed=allowed_hosts):
         return False
-    if origin is None or _canonical(origin) in {_canonical(allowed) for allowed in allowed_origins}:
+    allowed = {_canonical(entry) for entry in allowed_origins}
+    if origin is None or "*" in allowed or _canonical(origin) in allowed:
         return True
     page = _split(origin)
     if page is None or page.scheme not in _DEFAULT_PORTS:
@@ -51,7 +52,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _host_allowed(host: str | None, *, is_local: bool, allowed: Collection[str]) -> bool:
-    if not is_local and not allowed:
+    if "*" in allowed or not (is_local or allowed):
         return True
     authority = None if host is None else _split(f"//{host}")
     if authority is None or authority.hostname is None:

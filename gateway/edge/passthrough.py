@@ -15,6 +15,7 @@ from typing import Final
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
+from gateway.edge.cors import share
 from gateway.errors import ClientFault, GatewayError, Overloaded, UpstreamFault, UpstreamTimedOut
 from gateway.relay.passage import HeaderLines, Knock, Passage, end_to_end
 from gateway.wire import headers as names
@@ -60,6 +61,7 @@ async def write_passage(
             response = web.StreamResponse(
                 status=passage.status, reason=passage.reason, headers=CIMultiDict(headers_of(passage))
             )
+            share(request, response)
             await response.prepare(request)
             if passage.status not in _NO_BODY:
                 async with contextlib.aclosing(passage.chunks) as chunks:  # type: ignore[type-var]

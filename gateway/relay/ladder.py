@@ -20,6 +20,7 @@ from gateway.eras.answers import parse_responses, sift
 from gateway.eras.asks import fingerprint
 from gateway.eras.exchange import Exchange
 from gateway.eras.notifications import RoundFilter
+from gateway.eras.policy import Unfit
 from gateway.eras.questions import Entry
 from gateway.eras.reruns import MOST_RUNS, Past
 from gateway.eras.vocabulary import Ask, Kind
@@ -264,24 +265,34 @@ class Ladder:
 
     async def _replay(self, retry: Retry, listener: Listener) -> None:
         request, claims = retry.request, retry.claims
-        if not claims.is_whole:
-            raise CallLost("journal_too_large", "the ticket had no room for what was asked and answered")
-        if claims.runs >= MOST_RUNS:
-            raise CallLost("asks_differ", f"run {claims.runs} times, and asked something else each time")
+        again = told_so_far(retry, self._place.policy.unfit)
         if not await self._replays.allows(request):
             raise CallLost("hold_lost", "nobody has this exchange, and policy allows no replay")
-        past = _past(claims)
-        given = sift(past.open_asks, retry.answers, self._place.policy.unfit)
-        told = [
-            Entry(key, past.open_asks[key].kind, fingerprint(past.open_asks[key]), answer)
-            for key, answer in given.items()
-        ]
-        again = Past(past.round, past.runs + 1, [*past.journal, *told], {})
         session = await self._place.pool.lease(request.caller(), new=True)
         exchange = new_exchange(self._place, request, session, again)
         driver = Driver(self._place, claims.exchange, request, session, exchange)
         listener.rung, listener.round = Rung.REPLAYED, claims.round
         driver.begin_again(listener, (claims.round, retry.digest))
+
+
+def told_so_far(retry: Retry, unfit: Unfit) -> Past:
+    """What another run of the call has to begin with: all that was answered, this round included.
+
+    Raises:
+        CallLost: the ticket does not say, or it was run too often.
+    """
+    claims = retry.claims
+    if not claims.is_whole:
+        raise CallLost("journal_too_large", "the ticket had no room for what was asked and answered")
+    if claims.runs >= MOST_RUNS:
+        raise CallLost("asks_differ", f"run {claims.runs} times, and asked something else each time")
+    past = _past(claims)
+    given = sift(past.open_asks, retry.answers, unfit)
+    told = [
+        Entry(key, past.open_asks[key].kind, fingerprint(past.open_asks[key]), answer)
+        for key, answer in given.items()
+    ]
+    return Past(past.round, past.runs + 1, [*past.journal, *told], {})
 
 
 def new_listener(request: ClientRequest, rung: Rung) -> Listener:

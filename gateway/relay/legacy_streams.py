@@ -38,6 +38,11 @@ class LegacyStream:
         self._is_ended = False
         self._wake = asyncio.Event()
 
+    @property
+    def is_full(self) -> bool:
+        """Is its reader so far behind that one more message is one too many?"""
+        return len(self._waiting) >= _MOST_WAITING
+
     def put(self, message: Message) -> None:
         """Have it written."""
         self._waiting.append(message)

@@ -42,6 +42,12 @@ class Knock:
     shows_version: bool = False
     """It names a revision in a header, as clients of Streamable HTTP do after their handshake."""
 
+    @property
+    def shows_no_session(self) -> bool:
+        """Does it come from nowhere? With a GET a client of HTTP+SSE begins, and nobody else does."""
+        resumes = any(name.lower() == "last-event-id" for name, _ in self.headers)
+        return self.session_id is None and not self.shows_version and not resumes
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

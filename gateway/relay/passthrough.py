@@ -2,7 +2,8 @@
 
     the upstream listens and speaks the client's transport     as it is, both ways
     both speak HTTP+SSE                                         as it is, but for the address in `endpoint`
-    it speaks another transport                                 message by message (`legacy_sessions`)
+    it speaks another transport                                 message by message (`legacy_sessions`, and
+                                                                `sse_visits` for clients over HTTP+SSE)
 
 The address that an HTTP+SSE server gives its client is sealed into one of ours:
 a client cannot make up an address of the upstream, and any replica can read it.
@@ -13,7 +14,8 @@ import base64
 import binascii
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,7 +23,9 @@ from urllib.parse import urlsplit
 from gateway.errors import UpstreamChanged, UpstreamTimedOut
 from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
+from gateway.relay.modern_process import ModernProcess
 from gateway.relay.passage import Knock, Passage, end_to_end
+from gateway.relay.sse_visits import VISIT, Visits
 from gateway.sealing.envelope import Envelope, LetterRefused
 from gateway.settings.certificates import client_context
 from gateway.settings.upstream import Upstream
@@ -53,6 +57,8 @@ class Passthrough:
         dialer: Dialer,
         envelope: Envelope,
         meet: "Callable[[], asyncio.Task[None]]",
+        doubt: Callable[[], None],
+        gateway_info: Mapping[str, str],
     ) -> None:
         self._dialer = dialer
         self._envelope = envelope
@@ -63,11 +69,19 @@ class Passthrough:
         self._is_ending = False
         self.forwarder = forwarder_to(settings)
         self._metadata_place: str | None = None
+        self._process = ModernProcess(lambda: dialer.connect(None), doubt, gateway_info)
         sessions = settings.sessions
         self._sessions = LegacySessions(
             dialer.connect,
             most=sessions.max,
             idle=sessions.idle,
+            patience=settings.call_timeout,
+            new_id=lambda: secrets.token_hex(16),
+        )
+
+        self._visits = Visits(
+            dialer.connect,
+            most=sessions.max,
             patience=settings.call_timeout,
             new_id=lambda: secrets.token_hex(16),
         )
@@ -80,6 +94,8 @@ class Passthrough:
 
     async def close(self) -> None:
         """Close what is still open."""
+        await self._visits.close()
+        await self._process.close()
         await self._sessions.close()
         if self.forwarder is not None:
             await self.forwarder.close()
@@ -87,6 +103,8 @@ class Passthrough:
     def end_streams(self) -> None:
         """End the streams that would never end by themselves; their clients open others, elsewhere."""
         self._is_ending = True
+        self._visits.end_idle()
+        self._process.end_streams()
         for task in self._standing:
             task.cancel()
 
@@ -98,17 +116,21 @@ class Passthrough:
             UpstreamFault: there is none.
         """
         transport = await self._transport()
-        is_sse_client = knock.session_id is None and not knock.shows_version
-        if address_in(knock.query) is not None:
+        is_visitor = knock.verb == "GET" and knock.shows_no_session
+        address = address_in(knock.query)
+        passing: AbstractAsyncContextManager[Passage]
+        if address is not None and address.startswith(VISIT):
+            passing = _held(await self._visits.post(knock, address))
+        elif address is not None:
             passing = self._to_endpoint(knock)
+        elif is_visitor:
+            passing = self._event_stream(knock) if transport == "sse" else self._visited(knock)
         elif transport == "streamable-http":
             passing = self.pass_on(knock)
-        elif transport == "sse" and knock.verb == "GET" and is_sse_client:
-            passing = self._event_stream(knock)
         else:
-            passing = self._bridged(knock)
+            passing = _held(await self._sessions.serve(knock))
         async with passing as passage:
-            if knock.verb == "GET" and not (transport == "sse" and is_sse_client):
+            if knock.verb == "GET" and not is_visitor:
                 with self._stands():
                     yield passage
             else:
@@ -138,6 +160,10 @@ class Passthrough:
         Raises:
             UpstreamChanged: the refusal is that of a legacy server, which it has become.
         """
+        if self.forwarder is None:
+            async with _held(await self._process.serve(knock)) as passage:
+                yield passage
+            return
         async with self._forwarder().sent(
             knock.verb, knock.headers, knock.body, query=knock.query
         ) as response:
@@ -236,14 +262,8 @@ class Passthrough:
 
     # --- another transport ---------------------------------------------------------------
 
-    @contextlib.asynccontextmanager
-    async def _bridged(self, knock: Knock) -> AsyncIterator[Passage]:
-        passage = await self._sessions.serve(knock)
-        try:
-            yield passage
-        finally:
-            if passage.left is not None:
-                passage.left()
+    def _visited(self, knock: Knock) -> AbstractAsyncContextManager[Passage]:
+        return _held(self._visits.begin(knock, lambda visit: f"{knock.path}?{ADDRESS}={visit}"))
 
     # --- which way -----------------------------------------------------------------------
 
@@ -281,6 +301,16 @@ def forwarder_to(settings: Upstream) -> Forwarder | None:
         tls=client_context(settings.tls) if settings.tls.is_set else None,
         own_headers=own_headers(settings),
     )
+
+
+@contextlib.asynccontextmanager
+async def _held(passage: Passage) -> AsyncIterator[Passage]:
+    """One of our own: told when nobody reads it any more."""
+    try:
+        yield passage
+    finally:
+        if passage.left is not None:
+            passage.left()
 
 
 def address_in(query: str) -> str | None:

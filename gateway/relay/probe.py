@@ -14,14 +14,24 @@ from gateway import __version__
 from gateway.errors import GatewayError, UpstreamSpokeNonsense
 from gateway.relay.passthrough import forwarder_to
 from gateway.settings.upstream import Upstream
-from gateway.upstreams.dialing import Dialer
+from gateway.upstreams.dialing import Dialer, Transport
 from gateway.upstreams.era_probe import ask_era
 from gateway.upstreams.forwarding import Forwarder
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.session import Session, open_session
 from gateway.upstreams.transport import Channel
 from gateway.wire import headers as names
-from gateway.wire.jsonrpc import NotJson, NotJsonRpc, Result, decode, encode, encode_request, parse
+from gateway.wire.jsonrpc import (
+    Failure,
+    Message,
+    NotJson,
+    NotJsonRpc,
+    Result,
+    decode,
+    encode,
+    encode_request,
+    parse,
+)
 from gateway.wire.sse import SseParser
 from gateway.wire.versions import (
     META_CLIENT_CAPABILITIES,
@@ -78,6 +88,10 @@ async def probe(settings: Upstream, *, authorization: str | None = None) -> Find
             era, described = await ask_era(forwarder, version=__version__, authorization=authorization)
             if era == "modern":
                 return await _modern(forwarder, described, authorization)
+        else:
+            era, described = await dialer.ask_process()
+            if era == "modern":
+                return await _modern_process(dialer, described)
         return await _legacy(dialer, forwarder, authorization)
     finally:
         if forwarder is not None:
@@ -89,26 +103,63 @@ async def probe(settings: Upstream, *, authorization: str | None = None) -> Find
 
 
 async def _modern(forwarder: Forwarder, described: Mapping[str, Any], authorization: str | None) -> Findings:
-    meta = described.get("_meta")
-    findings = Findings(
-        era="modern",
-        transport="streamable-http",
-        versions=[str(version) for version in described["supportedVersions"]],
-        server=meta.get(META_SERVER_INFO) if isinstance(meta, dict) else None,
-        capabilities=described.get("capabilities") or {},
-        has_session_id=False,
-    )
-    own = {META_PROTOCOL_VERSION: MODERN, META_CLIENT_INFO: _CLIENT, META_CLIENT_CAPABILITIES: _CAPABILITIES}
+    findings = _described(described, "streamable-http")
     headers = {names.PROTOCOL_VERSION: MODERN, names.METHOD: "tools/list"}
 
     async def page(cursor: str | None) -> Mapping[str, Any]:
-        params = {"_meta": own, **({} if cursor is None else {"cursor": cursor})}
-        result, _ = await _raw(forwarder, "tools/list", params, headers, authorization)
+        result, _ = await _raw(forwarder, "tools/list", _listing(cursor), headers, authorization)
         return result
 
     if "tools" in findings.capabilities:
         findings.tools = await _all_pages(page)
     return findings
+
+
+async def _modern_process(dialer: Dialer, described: Mapping[str, Any]) -> Findings:
+    findings = _described(described, "stdio")
+    numbers = iter(range(1, _MOST_PAGES + 1))
+    channel = await dialer.connect(None)
+
+    async def page(cursor: str | None) -> Mapping[str, Any]:
+        request_id, answers = f"probe-{next(numbers)}", list[Result | Failure]()
+
+        def deliver(message: Message) -> bool:
+            if isinstance(message, Result | Failure):
+                answers.append(message)
+            return bool(answers)
+
+        async with asyncio.timeout(_SECONDS):
+            await channel.request(
+                request_id, encode_request(request_id, "tools/list", _listing(cursor)), deliver
+            )
+        (answer,) = answers
+        return _object(decode(answer.result)) if isinstance(answer, Result) else {}
+
+    try:
+        if "tools" in findings.capabilities:
+            findings.tools = await _all_pages(page)
+    except TimeoutError:
+        raise UpstreamSpokeNonsense("no list", detail="The server did not answer tools/list") from None
+    finally:
+        await channel.close()
+    return findings
+
+
+def _described(described: Mapping[str, Any], transport: Transport) -> Findings:
+    meta = described.get("_meta")
+    return Findings(
+        era="modern",
+        transport=transport,
+        versions=[str(version) for version in described["supportedVersions"]],
+        server=meta.get(META_SERVER_INFO) if isinstance(meta, dict) else None,
+        capabilities=described.get("capabilities") or {},
+        has_session_id=False if transport == "streamable-http" else None,
+    )
+
+
+def _listing(cursor: str | None) -> dict[str, Any]:
+    own = {META_PROTOCOL_VERSION: MODERN, META_CLIENT_INFO: _CLIENT, META_CLIENT_CAPABILITIES: _CAPABILITIES}
+    return {"_meta": own, **({} if cursor is None else {"cursor": cursor})}
 
 
 # --- legacy ----------------------------------------------------------------------------------

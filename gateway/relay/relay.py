@@ -16,10 +16,8 @@ from typing import Any, Final
 from gateway.eras.answers import parse_responses
 from gateway.eras.discovery import Introduction, discover_result
 from gateway.eras.notifications import TOOLS_CHANGED
-from gateway.eras.policy import Undeclared, settle_without_client
 from gateway.eras.requests import check_cursor, to_legacy_params
 from gateway.eras.subscriptions import change_of
-from gateway.eras.vocabulary import Ask, SendAnswer, SendRefusal
 from gateway.errors import (
     GatewayError,
     InvalidParams,
@@ -32,7 +30,8 @@ from gateway.errors import (
 from gateway.holds.directory import Directory
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
-from gateway.relay.era import UpstreamEra
+from gateway.relay.early_asks import answer_early
+from gateway.relay.era import PATIENCE_SECONDS, PROCESS_PATIENCE_SECONDS, UpstreamEra, asking_for_era
 from gateway.relay.fuse import Fuse
 from gateway.relay.handover import HandOver
 from gateway.relay.introductions import Acquaintance, Introductions
@@ -40,6 +39,7 @@ from gateway.relay.ladder import Ladder, Retry, new_listener
 from gateway.relay.lines import OwnLine, SharedLine
 from gateway.relay.list_cache import ListCache
 from gateway.relay.listener import Listener, Reply
+from gateway.relay.passage import Knock
 from gateway.relay.passthrough import Passthrough
 from gateway.relay.place import Place, RootsMemory, Shared, policy_of
 from gateway.relay.replays import ReplayPolicy
@@ -47,9 +47,10 @@ from gateway.relay.replies import completed, failed
 from gateway.relay.request import ANONYMOUS, ClientRequest
 from gateway.relay.subscription import Subscription
 from gateway.relay.subscriptions import Subscriptions
-from gateway.relay.tickets import TicketOffice
+from gateway.relay.tickets import TicketOffice, ticket_in
 from gateway.relay.tool_index import METHOD as TOOLS_LIST
 from gateway.relay.tool_index import ToolIndex
+from gateway.relay.upgrade import Upgrade
 from gateway.settings.upstream import Sessions, Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
@@ -61,7 +62,7 @@ from gateway.upstreams.pool import Caller, Pool
 from gateway.upstreams.session import Session, open_session
 from gateway.upstreams.transport import Channel, SessionGone
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Failure, Notification, NotJson, Result, decode, encode
+from gateway.wire.jsonrpc import Failure, Notification, Result, decode, encode
 from gateway.wire.versions import MODERN
 
 LISTING_METHODS: Final = frozenset(
@@ -85,16 +86,22 @@ class Relay:
         self._dialer = Dialer(name, settings, version=shared.version, max_event_bytes=shared.max_event_bytes)
         self._background = Background()
         self.passthrough = Passthrough(
-            name, settings, self._dialer, shared.envelope, lambda: self._introductions.ask(_NOBODY)
+            name,
+            settings,
+            self._dialer,
+            shared.envelope,
+            lambda: self._introductions.ask(_NOBODY),
+            lambda: self.era.doubt(),  # noqa: PLW0108 - it is made a few lines below
+            self._gateway_info,
         )
         """What is none of the bridge's business."""
         self.era = UpstreamEra(
             "legacy" if settings.transport == "sse" else settings.era,
-            self.passthrough.forwarder,
+            asking_for_era(self.passthrough.forwarder, self._dialer, version=shared.version),
             self._background,
-            version=shared.version,
             log=self._log,
         )
+        self._era_patience = PROCESS_PATIENCE_SECONDS if settings.command else PATIENCE_SECONDS
         breaker = Breaker(time.monotonic, failures=settings.breaker.failures, seconds=settings.breaker.open)
         self._place = Place(
             name=name,
@@ -122,6 +129,11 @@ class Relay:
         """What becomes of its exchanges when this process stops."""
         self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
+        self._upgrade = Upgrade(
+            self._place,
+            lambda knock: self.passthrough.pass_modern(knock, self.era),
+            most_bytes=shared.max_event_bytes,
+        )
         is_shared = settings.sessions.mode == "affinity"
         self._subscriptions = Subscriptions(
             name,
@@ -221,15 +233,25 @@ class Relay:
 
     async def retry(self, request: ClientRequest) -> Listener:
         """A later round: check the ticket, find the exchange, hand it the answers."""
-        claims = self._place.tickets.check(_ticket_in(request), request)
+        return await self._ladder.climb(self._retry(request))
+
+    async def run_upgraded(self, request: ClientRequest, knock: Knock) -> Listener:
+        """The same where the exchange was lost with its legacy server, and a modern one has taken its place.
+
+        Raises:
+            CallLost: it is not to be run again.
+        """
+        return await self._upgrade.run(self._retry(request), knock)
+
+    def _retry(self, request: ClientRequest) -> Retry:
+        claims = self._place.tickets.check(ticket_in(request), request)
         raw_answers = request.params.get("inputResponses")
-        answers = parse_responses(raw_answers)
-        return await self._ladder.climb(Retry(request, claims, answers, canonical.digest(raw_answers)))
+        return Retry(request, claims, parse_responses(raw_answers), canonical.digest(raw_answers))
 
     def knows(self, request: ClientRequest) -> bool:
         """Does it come with a ticket of ours? A modern upstream gives out its own."""
         try:
-            return bool(self._place.tickets.check(_ticket_in(request), request))
+            return bool(self._place.tickets.check(ticket_in(request), request))
         except (InvalidParams, StateRejected):
             return False
 
@@ -269,7 +291,7 @@ class Relay:
                 request_id=self._place.ids.next(),
                 client_info=decode(caller.client_info.encode()),
                 capabilities=self._place.policy.advertised(decode(caller.capabilities.encode())),
-                on_early_ask=lambda session, ask: self._hear_early(session, ask, caller, answered),
+                on_early_ask=lambda session, ask: answer_early(self._place, session, ask, caller, answered),
                 on_end=self._hear_end,
                 on_change=lambda _, notification: self._hear_change(caller, notification),
             )
@@ -297,7 +319,7 @@ class Relay:
 
     async def _check_era(self, caller: Caller) -> None:
         """There are no sessions with a modern server."""
-        await self.era.settle(caller.authorization)
+        await self.era.settle(caller.authorization, self._era_patience)
         if self.era.is_modern:
             raise UpstreamChanged("it is a modern server")
 
@@ -308,7 +330,7 @@ class Relay:
             channel,
             replace(known, version=version),
             background=Background(),
-            on_early_ask=lambda session, ask: self._hear_early(session, ask, caller, Flag()),
+            on_early_ask=lambda session, ask: answer_early(self._place, session, ask, caller, Flag()),
             on_end=self._hear_end,
             on_change=lambda _, notification: self._hear_change(caller, notification),
         )
@@ -320,21 +342,6 @@ class Relay:
         except BaseException:
             await session.close()
             raise
-
-    def _hear_early(self, session: Session, ask: Ask, caller: Caller, answered: Flag) -> None:
-        """An ask outside any exchange: answered by policy, or kept for the next exchange of this session."""
-        declared: dict[str, Any] = decode(caller.capabilities.encode())
-        known_roots = self._place.roots.recall(caller.principal)
-        match settle_without_client(ask, self._place.policy, declared, known_roots):
-            case SendAnswer(Ask(id=ask_id), result) if ask_id is not None:
-                answered.set()
-                self._place.background.start(session.answer(ask_id, result), "early-answer")
-            case (SendRefusal(Ask(id=ask_id), code, message)) | Undeclared(
-                SendRefusal(Ask(id=ask_id), code, message)
-            ) if ask_id is not None:
-                self._place.background.start(session.refuse(ask_id, code, message), "early-refusal")
-            case _:
-                session.early_asks.append(ask)
 
     def _hear_change(self, caller: Caller, notification: Notification) -> None:
         """The server is not what it was; whichever session said so, what we keep of it is kept no longer."""
@@ -361,7 +368,7 @@ class Relay:
         return (known and known.server_info) or self._gateway_info
 
     async def _get_to_know(self) -> None:
-        await self.era.settle()
+        await self.era.settle(None, self._era_patience)
         # Where there is room for one session only, it is the first client's: some servers end with their first.
         if not self.era.is_modern and self._settings.sessions.max > 1:
             self._introductions.ask(_NOBODY)
@@ -384,13 +391,3 @@ _NOBODY: Final = Caller(
 def _pooled(settings: Upstream) -> Sessions:
     # A server that is started for each session has spare processes, which serve every caller as well.
     return settings.sessions.model_copy(update={"warm": 0}) if settings.command else settings.sessions
-
-
-def _ticket_in(request: ClientRequest) -> str:
-    try:
-        token = decode(request.params["requestState"])
-    except NotJson:
-        token = None
-    if not isinstance(token, str):
-        raise InvalidParams(detail="requestState must be a string")
-    return token

@@ -7,10 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.eras.exchange import Exchange
+from gateway.errors import InvalidParams
 from gateway.relay.request import ClientRequest
 from gateway.sealing.box import Box, ClaimsTooLarge, Expected
 from gateway.sealing.claims import Claims, JournalEntry, PendingAsk
-from gateway.wire.jsonrpc import Raw, encode
+from gateway.wire.jsonrpc import NotJson, Raw, decode, encode
 
 
 class Whereabouts(Struct, frozen=True):
@@ -102,3 +103,18 @@ class TicketOffice:
 def _short(claims: Claims) -> Claims:
     """Without what grows with answers and questions, and what the server may choose to be long."""
     return replace(claims, journal=(), pending=(), session_id=None, last_event_id=None, is_whole=False)
+
+
+def ticket_in(request: ClientRequest) -> str:
+    """The `requestState` that a request came with.
+
+    Raises:
+        InvalidParams: it is no string.
+    """
+    try:
+        token = decode(request.params["requestState"])
+    except NotJson:
+        token = None
+    if not isinstance(token, str):
+        raise InvalidParams(detail="requestState must be a string")
+    return token

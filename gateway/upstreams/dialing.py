@@ -12,7 +12,7 @@ Nothing is probed: the handshake that has to be made anyway is the question.
 import os
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from gateway.errors import (
     UpstreamFault,
@@ -25,6 +25,7 @@ from gateway.settings.certificates import client_context
 from gateway.settings.upstream import Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
+from gateway.upstreams.era_probe import Era, ask_process
 from gateway.upstreams.guard import Guard
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http_client import new_client
@@ -118,6 +119,25 @@ class Dialer:
     async def connect(self, authorization: str | None) -> Channel:
         """A channel on which nothing has been said yet, for a client that makes its handshake itself."""
         return await self._channel(self.transport or "streamable-http", _bare(authorization))
+
+    async def ask_process(self) -> tuple[Era | None, dict[str, Any]]:
+        """The era of a server that is a command, None if it cannot be started; and how a modern one describes itself.
+
+        A process that answered is used: every client of both eras asks the one that it goes on with. One that
+        was thrown off its track by the question is not.
+        """
+        try:
+            channel = await self._start_process()
+        except UpstreamFault:
+            return None, {}
+        try:
+            era, described, is_usable = await ask_process(channel, version=self._version)
+        except BaseException:
+            await channel.close()
+            raise
+        if not (is_usable and self._spares.give(channel)):
+            await channel.close()
+        return era, described
 
     async def _dial_otherwise(
         self, transport: Transport, caller: Caller, greet: Greet, refusal: UpstreamFault

@@ -1,8 +1,9 @@
 """Is a server modern? One `server/discover`, and what its answer proves. It keeps nothing and decides nothing else.
 
 No legacy server answers it with success, whatever else it does; so anything but
-a well-formed answer is a legacy server's. No answer at all, a refusal of the
-credentials or a server's own failure prove nothing.
+a well-formed answer is a legacy server's. Over HTTP no answer at all, a refusal
+of the credentials or a server's own failure prove nothing. A process that runs
+and does not answer, or ends at such a question, is a legacy server.
 """
 
 import asyncio
@@ -14,8 +15,11 @@ from aiohttp import hdrs
 from gateway.errors import GatewayError
 from gateway.upstreams.forwarding import Forwarder
 from gateway.upstreams.http1_connection import Response
+from gateway.upstreams.transport import Channel
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import (
+    Failure,
+    Message,
     NotJson,
     NotJsonRpc,
     Result,
@@ -35,6 +39,7 @@ from gateway.wire.versions import (
 Era: TypeAlias = Literal["modern", "legacy"]
 
 METHOD: Final = "server/discover"
+_ID: Final = "era"
 _SECONDS: Final = 5.0
 _MOST_BYTES: Final = 1024 * 1024
 _PROVES_NOTHING: Final = frozenset({401, 403, 408, 429})
@@ -44,11 +49,6 @@ async def ask_era(
     forwarder: Forwarder, *, version: str, authorization: str | None
 ) -> tuple[Era | None, dict[str, Any]]:
     """The server's era, None if that cannot be known now; and how a modern one describes itself."""
-    meta = {
-        META_PROTOCOL_VERSION: MODERN,
-        META_CLIENT_INFO: {"name": "holdfast", "version": version},
-        META_CLIENT_CAPABILITIES: {},
-    }
     headers = [
         (hdrs.CONTENT_TYPE, names.JSON),
         (hdrs.ACCEPT, f"{names.JSON}, {names.EVENT_STREAM}"),
@@ -57,10 +57,9 @@ async def ask_era(
         (names.METHOD, METHOD),
         *([] if authorization is None else [(hdrs.AUTHORIZATION, authorization)]),
     ]
-    body = encode_request("era", METHOD, {"_meta": meta})
     session = None
     try:
-        async with asyncio.timeout(_SECONDS), forwarder.sent("POST", headers, body) as response:
+        async with asyncio.timeout(_SECONDS), forwarder.sent("POST", headers, _question(version)) as response:
             session = response.headers.get(names.SESSION_ID)
             if response.status in _PROVES_NOTHING or response.status >= 500:
                 return None, {}
@@ -86,6 +85,34 @@ async def _end(forwarder: Forwarder, session: str, authorization: str | None) ->
             return
 
 
+async def ask_process(channel: Channel, *, version: str) -> tuple[Era, dict[str, Any], bool]:
+    """The era of the server on a channel, how a modern one describes itself, and whether it can be used further."""
+    answer: Message | None = None
+
+    def deliver(message: Message) -> bool:
+        nonlocal answer
+        if isinstance(message, Result | Failure):
+            answer = message
+        return answer is not None
+
+    try:
+        async with asyncio.timeout(_SECONDS):
+            await channel.request(_ID, _question(version), deliver)
+    except (GatewayError, TimeoutError):
+        return "legacy", {}, False
+    found = _description(answer)
+    return ("legacy", {}, True) if found is None else ("modern", found, True)
+
+
+def _question(version: str) -> bytes:
+    meta = {
+        META_PROTOCOL_VERSION: MODERN,
+        META_CLIENT_INFO: {"name": "holdfast", "version": version},
+        META_CLIENT_CAPABILITIES: {},
+    }
+    return encode_request(_ID, METHOD, {"_meta": meta})
+
+
 async def _discovered(response: Response) -> dict[str, Any] | None:
     kind = names.media_type(response.headers.get(hdrs.CONTENT_TYPE))
     if kind == names.EVENT_STREAM:
@@ -104,9 +131,15 @@ async def _discovered(response: Response) -> dict[str, Any] | None:
 
 def _described(data: bytes) -> dict[str, Any] | None:
     try:
-        answer = parse(data)
-        value = decode(answer.result) if isinstance(answer, Result) else None
+        return _description(parse(data))
     except (NotJson, NotJsonRpc):
+        return None
+
+
+def _description(answer: Message | None) -> dict[str, Any] | None:
+    try:
+        value = decode(answer.result) if isinstance(answer, Result) else None
+    except NotJson:
         return None
     supported = value.get("supportedVersions") if isinstance(value, dict) else None
     is_modern = isinstance(supported, list) and any(known in supported for known in MODERN_VERSIONS)

@@ -53,6 +53,14 @@ class Spares:
             self._filling = self._background.start(self._fill(), "spare-processes")
         return taken
 
+    def give(self, spare: Stdio) -> bool:
+        """Keep one that was started for something else, and is as good as new; False: it is not wanted."""
+        if self._is_closed or not spare.is_running:
+            return False
+        self._waiting.appendleft(spare)
+        self._stay()
+        return True
+
     async def close(self) -> None:
         """End those that wait; none is kept any more."""
         self._is_closed = True

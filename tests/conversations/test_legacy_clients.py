@@ -141,6 +141,34 @@ async def test_a_streamable_http_client_is_served_by_a_stdio_server(
     assert bridged == direct
 
 
+@pytest.mark.parametrize("client", LEGACY_CLIENTS)
+@pytest.mark.parametrize("kind", ["py-1.30", "ts-1.32"])
+async def test_an_http_sse_client_is_served_by_a_streamable_http_server(
+    legacy_servers: LegacyServers, gateway: Gateways, kind: str, client: str
+) -> None:
+    """Issue: a legacy client of an upstream on another transport is served as well."""
+    server = legacy_servers.get(kind)
+    served = await gateway(server.url)
+
+    direct, bridged = await both(client, server.url, served.url, ("http", "sse"))
+
+    assert len(direct["asked"]) >= 8
+    assert bridged == direct
+
+
+@pytest.mark.parametrize("client", LEGACY_CLIENTS)
+async def test_an_http_sse_client_is_served_by_a_stdio_server(
+    legacy_servers: LegacyServers, gateway: Gateways, client: str
+) -> None:
+    """Issue: the same, with a process for each visit."""
+    settings = {"listen": "127.0.0.1:0", "upstreams": {"x": {"command": stdio_command("ts-1.32")}}}
+    served = await gateway.start(settings)
+
+    direct, bridged = await both(client, legacy_servers.get("ts-1.32").url, served.url, ("http", "sse"))
+
+    assert bridged == direct
+
+
 async def test_the_modern_typescript_client_in_its_default_mode_is_a_legacy_client(
     legacy_servers: LegacyServers, gateway: Gateways
 ) -> None:

@@ -103,6 +103,16 @@ def test_a_public_server_with_configured_names_serves_no_other() -> None:
     assert not public("https://evil.example.com", "evil.example.com", hosts=("gw.example.com",))
 
 
+def test_a_star_stands_for_all() -> None:
+    """Ours: as `limits.allowed_origins` and `limits.allowed_hosts` say of themselves."""
+    assert local("https://evil.example.com", "localhost", origins=("*",))
+    assert not local("https://evil.example.com", "evil.example.com", origins=("*",)), (
+        "the name is another matter"
+    )
+    assert local(None, "evil.example.com", hosts=("*",))
+    assert public("null", None, origins=("*",), hosts=("*",))
+
+
 @pytest.mark.parametrize("host", ["localhost", "app.localhost", "127.0.0.1", "::1", "[::1]", "localhost."])
 def test_loopback_is_known_by_every_name(host: str) -> None:
     assert is_loopback(host)

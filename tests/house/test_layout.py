@@ -98,6 +98,7 @@ PROVED_BY = {
     "gateway/relay/probe.py": "tests/test_probe.py",
     "gateway/relay/probe_report.py": "tests/test_probe.py",
     "gateway/relay/relay.py": "tests/conversations/test_python_surface.py",
+    "gateway/relay/upgrade.py": "tests/conversations/test_upgrades.py",
     "gateway/settings/check.py": "tests/settings/test_load.py",
     "gateway/settings/problems.py": "tests/settings/test_load.py",
     "gateway/stores/memory.py": "tests/stores/test_contract.py",

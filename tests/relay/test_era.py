@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from gateway.relay import era as room
-from gateway.relay.era import UpstreamEra
+from gateway.relay.era import UpstreamEra, asking_for_era
 from gateway.telemetry.logs import get_logger
 from gateway.upstreams.background import Background
+from gateway.upstreams.era_probe import ask_era
 from gateway.upstreams.forwarding import Forwarder
 from tests.support.scripted import Scripted, Turn
 
@@ -34,7 +35,12 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(forwarder: Forwarder | None, configured: Any = "auto") -> UpstreamEra:
-    return UpstreamEra(configured, forwarder, Background(), version="1", log=get_logger())
+    async def asking(authorization: str | None) -> Any:
+        assert forwarder is not None
+        era, _ = await ask_era(forwarder, version="1", authorization=authorization)
+        return era
+
+    return UpstreamEra(configured, asking, Background(), log=get_logger())
 
 
 async def modern(turn: Turn) -> None:
@@ -113,8 +119,21 @@ async def test_what_is_configured_is_never_asked_for(
     assert server.turns == []
 
 
-async def test_a_process_is_not_asked() -> None:
-    era = made(None)
-    await era.settle()
+async def test_a_server_that_is_a_command_is_asked_by_its_process(
+    server: Scripted, forwarder: Forwarder
+) -> None:
+    """Ours: where there is no address, a process is started and asked; where there is one, the address is."""
 
-    assert (era.is_certain, era.is_modern) == (True, False)
+    class Processes:
+        asked = 0
+
+        async def ask_process(self) -> Any:
+            self.asked += 1
+            return "modern", {}
+
+    processes: Any = Processes()
+    server.on["server/discover"] = legacy
+
+    assert await asking_for_era(None, processes, version="1")(None) == "modern"
+    assert await asking_for_era(forwarder, processes, version="1")(None) == "legacy"
+    assert processes.asked == 1

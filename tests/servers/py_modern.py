@@ -1,6 +1,7 @@
 """A modern server on the Python SDK 2.x: what a legacy one is upgraded to.
 
     python py_modern.py --port 0 [--modern-only]
+    python py_modern.py --transport stdio
 
 It serves both eras, as that SDK does, unless told otherwise. Prints `LISTENING <port>` once it accepts, ends when
 its stdin closes. `GET /_observed` tells which requests came, with the `requestState` of each.
@@ -12,11 +13,14 @@ import os
 import socket
 import sys
 import threading
+import warnings
 from typing import Annotated, Any
 
+import anyio
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Elicit, Resolve
+from mcp_types import ToolAnnotations
 from pydantic import BaseModel
 
 MODERN = "2026-07-28"
@@ -26,6 +30,35 @@ class Name(BaseModel):
     """What is asked for."""
 
     name: str
+
+
+class Bare(BaseModel):
+    """A form whose schema is what the legacy fixtures send: no titles."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _: Any, __: Any) -> dict[str, Any]:
+        names = list(cls.model_fields)
+        return {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in names},
+            "required": names,
+        }
+
+
+class First(Bare):
+    first: str
+
+
+class Last(Bare):
+    last: str
+
+
+async def ask_for_first() -> Elicit[First]:
+    return Elicit("What is your first name?", First)
+
+
+async def ask_for_last() -> Elicit[Last]:
+    return Elicit("What is your last name?", Last)
 
 
 async def ask_for_name() -> Elicit[Name]:
@@ -45,12 +78,45 @@ def build() -> MCPServer:
         """Asks for a name."""
         return f"Hello {answer.name}, says the modern one"
 
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def ask_two_serial(
+        first: Annotated[First, Resolve(ask_for_first)], last: Annotated[Last, Resolve(ask_for_last)]
+    ) -> str:
+        """Asks what the legacy tool of this name asks."""
+        return f"{first.first} {last.last}, says the modern one"
+
     @server.tool()
     async def progress(steps: int, ctx: Context) -> str:
         """Sends progress."""
         for step in range(steps):
             await ctx.report_progress(step + 1, steps)
         return "done"
+
+    @server.tool()
+    async def slow(ctx: Context) -> str:
+        """Says that it has begun, and ends only if it is cancelled."""
+        await ctx.report_progress(1, 2)
+        await anyio.sleep(60)
+        return "too late"
+
+    @server.tool()
+    async def logs(words: str, ctx: Context) -> str:
+        """Logs these words."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            await ctx.info(words)
+        return "done"
+
+    @server.tool()
+    async def touch(ctx: Context) -> str:
+        """Says that the tools have changed."""
+        await ctx.notify_tools_changed()
+        return "touched"
+
+    @server.tool()
+    def crash() -> str:
+        """Ends the process."""
+        os._exit(3)
 
     return server
 
@@ -117,7 +183,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--modern-only", action="store_true")
+    parser.add_argument("--transport", choices=["http", "stdio"], default="http")
     options = parser.parse_args()
+    if options.transport == "stdio":
+        build().run("stdio")
+        return
     threading.Thread(target=end_with_parent, daemon=True).start()
     front = Front(build().streamable_http_app(), modern_only=options.modern_only)
     sock = socket.create_server(("127.0.0.1", options.port), backlog=2048)
