@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.eras.capabilities import Undeclared, settle_without_client
+from gateway.eras.policy import Undeclared, settle_without_client
 from gateway.eras.vocabulary import Ask, SendAnswer, SendRefusal
 from gateway.relay.place import Place
 from gateway.upstreams.flag import Flag
