@@ -14,6 +14,7 @@ from gateway.errors import (
     ClientFault,
     GatewayError,
     Overloaded,
+    RateLimited,
     StateRejected,
     UnsupportedVersion,
     UpstreamRefused,
@@ -31,6 +32,7 @@ MADE: dict[type[GatewayError], Callable[[], GatewayError]] = {
     CapabilityMissing: lambda: CapabilityMissing({"sampling": {}}),
     UnsupportedVersion: lambda: UnsupportedVersion("1999-01-01", ("2026-07-28",)),
     CallLost: lambda: CallLost("hold_lost"),
+    RateLimited: lambda: RateLimited(1.5),
     UpstreamRefused: lambda: UpstreamRefused(502),
     UpstreamUnauthorized: lambda: UpstreamUnauthorized(401, "Bearer"),
 }
@@ -65,13 +67,15 @@ def test_the_status_is_one_under_which_the_code_can_be_read(kind: type[GatewayEr
     error = made(kind)
     status = error.http_status
     assert (status == 404) == (error.rpc_code == -32601)
-    if isinstance(error, Overloaded):
+    if isinstance(error, RateLimited):
+        assert status == 429
+    elif isinstance(error, Overloaded):
         assert status == 503
     elif isinstance(error, UpstreamUnauthorized):
         assert status == 401
     elif isinstance(error, ClientFault) and status not in {400, 404}:
         assert error.rpc_code == -32600
-        assert status in {403, 405, 406, 408, 413, 415}
+        assert status in {401, 403, 405, 406, 408, 413, 415}
     else:
         assert status == http_status(error.rpc_code)
 

@@ -245,8 +245,11 @@ class Ladder:
         return driver
 
     def _end_session(self, request: ClientRequest, claims: Claims) -> None:
-        """Whoever opened it is gone, and nobody else knows of it: the call in it would wait for ever."""
-        if claims.session_id is not None:
+        """Whoever opened it is gone, and nobody else knows of it: the call in it would wait for ever.
+
+        Without a store nobody can say that the owner is gone: it may be holding the call in there.
+        """
+        if claims.session_id is not None and self._place.directory.is_shared:
             ending = self._end_session_now(request.caller(), claims.session_id, claims.version)
             self._place.background.start(ending, "end-session")
 

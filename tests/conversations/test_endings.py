@@ -82,7 +82,7 @@ async def test_what_is_asked_last_decides_when_a_hold_expires(newest: Running, g
 
 
 async def test_after_the_grace_time_not_even_the_reason_is_known(newest: Running, gateway: Gateways) -> None:
-    """Design: outcomes are kept for `grace`; then the ticket is a spent one, and starts nothing."""
+    """Design: outcomes are kept for `grace`; then the call is merely gone, and its ticket starts nothing."""
     served = await gateway(newest.url, holds={"ttl": "100ms", "grace": 0})
     tag = unique("grace")
 
@@ -91,7 +91,7 @@ async def test_after_the_grace_time_not_even_the_reason_is_known(newest: Running
         await sent_on(newest, await session_of(newest, tag=tag), "notifications/cancelled")
         late = await wire.retry(asked, {"name": accept(name="Ann")})
 
-    assert (late.error["code"], late.error["data"]["reason"]) == (-32602, "invalid_request_state")
+    assert (late.error["code"], late.error["data"]["reason"]) == (-31001, "hold_lost")
 
 
 async def test_a_gateway_that_stops_lets_go_of_what_it_holds(newest: Running, gateway: Gateways) -> None:

@@ -48,8 +48,8 @@ async def serve(turn: Turn) -> None:
 
 
 async def accept(turn: Turn) -> None:
-    """202, as servers say it."""
-    await turn.reply(202, "Accepted")
+    """202, as servers say it; the connection is not for the next request, which the script would not read."""
+    await turn.reply(202, "Accepted", {"Connection": "close"})
 
 
 async def respond(turn: Turn, result: Json) -> None:
