@@ -13,9 +13,10 @@ from pathlib import Path
 from gateway import __version__
 from tests.bench import report as reports
 from tests.bench.processes import BenchFailed, raise_file_limit
+from tests.bench.routed import measure_routed
 from tests.bench.scenarios import Answer, Plan, Report, run
 
-_SCENARIOS = ("start", "echo", "ask", "holds")
+_SCENARIOS = ("start", "echo", "ask", "routed", "holds")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +65,10 @@ def main() -> int:
         report = Report(_environment(plan))
         failure = None
         try:
-            run(plan, report, only=frozenset(options.scenario or _SCENARIOS))
+            only = frozenset(options.scenario or _SCENARIOS)
+            if "routed" in only:
+                measure_routed(plan, report)
+            run(plan, report, only=only)
         except BenchFailed as failed:
             failure = f"bench failed: {failed}\n{_tail(Path(folder) / 'log')}"
     show = reports.as_markdown if options.markdown else reports.as_json if options.json else reports.as_text

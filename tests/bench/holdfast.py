@@ -24,9 +24,23 @@ class Holdfast:
     seconds_to_ready: float
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What gateways have in common that stand beside each other."""
+
+    store: str
+    key: str
+
+
 @contextmanager
 def holdfast(
-    upstream_url: str, folder: Path, *, holds: int, log_level: str, log: IO[bytes]
+    upstream_url: str,
+    folder: Path,
+    *,
+    holds: int,
+    log_level: str,
+    log: IO[bytes],
+    sharing: Sharing | None = None,
 ) -> Iterator[Holdfast]:
     """Start it before `upstream_url` and wait until it is ready."""
     port, admin = free_port(), free_port()
@@ -40,7 +54,8 @@ def holdfast(
         "listen": f"127.0.0.1:{port}",
         "admin": f"127.0.0.1:{admin}",
         "log": {"level": log_level, "format": "json"},
-        "sealing": {"keys": [secrets.token_urlsafe(32)], "ttl": "1h"},
+        "sealing": {"keys": [sharing.key if sharing else secrets.token_urlsafe(32)], "ttl": "1h"},
+        **({"store": sharing.store} if sharing else {}),
         "drain": "2s",
         "upstreams": {
             "bench": {**upstream, "path": "/mcp"},

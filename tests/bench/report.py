@@ -5,6 +5,7 @@ import statistics
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from tests.bench.routed import LIVE, ROUTED
 from tests.bench.scenarios import HoldsLevel, HoldsRun, Measurement, Report
 
 _KIB: Final = 1024
@@ -81,6 +82,7 @@ def as_json(report: Report) -> str:
 def goals(report: Report) -> list[Goal]:
     """What the gateway must reach, as far as this run measured it."""
     found = [_ratio_goal(report, bare) for bare in report.measurements if _is_yardstick(bare)]
+    found += [_routed_goal(report, live) for live in report.measurements if live.proxy == LIVE]
     for run in report.holds:
         found += _hold_goals(run)
     if report.seconds_to_ready:
@@ -98,6 +100,17 @@ def _ratio_goal(report: Report, bare: Measurement) -> Goal:
     ratio = ours.per_second / bare.per_second if ours and bare.per_second else 0.0
     text = f"{bare.scenario}, concurrency {bare.concurrency}: >= 0.70 x bare"
     return Goal(text, f"{ratio:.2f} x", ratio >= 0.7)
+
+
+def _routed_goal(report: Report, live: Measurement) -> Goal:
+    routed = _beside(report, live, ROUTED)
+    slower = _over(routed.p50_ms, live.p50_ms) if routed else 0.0
+    dearer = _over(routed.cpu_ms, live.cpu_ms) if routed else 0.0
+    return Goal(
+        f"a routed answer, concurrency {live.concurrency}: <= 3 x a live one",
+        f"p50 {slower:.2f} x, CPU of both gateways {dearer:.2f} x",
+        routed is not None and max(slower, dearer) <= 3.0,
+    )
 
 
 def _hold_goals(run: HoldsRun) -> list[Goal]:

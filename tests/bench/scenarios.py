@@ -186,7 +186,7 @@ def _compare(
                 )
             )
     for lane in lanes:
-        measurement = _median(seen[lane.name])
+        measurement = median_of(seen[lane.name])
         report.measurements.append(measurement)
         plan.tell(f"{scenario} x{concurrency} {lane.name}: {measurement.per_second:.0f}/s")
 
@@ -202,7 +202,9 @@ def _load(driver: Process, lane: _Lane, op: str, concurrency: int, seconds: floa
     )
 
 
-def _median(rounds: list[Measurement]) -> Measurement:
+def median_of(rounds: list[Measurement]) -> Measurement:
+    """What stands for several rounds of one load."""
+
     def middle(name: str) -> float:
         return float(statistics.median(getattr(one, name) for one in rounds))
 

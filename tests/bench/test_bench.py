@@ -113,6 +113,16 @@ def test_the_command_measures_the_gateway_and_prints_json() -> None:
     assert all(one["per_second"] > 0 and not one["faults"] and not one["mixed_up"] for one in found)
 
 
+def test_answers_at_another_gateway_are_measured_beside_those_at_the_one_that_holds() -> None:
+    command = [sys.executable, "-m", "tests.bench", "--json", "--seconds", "0.1", "--rounds", "1", "routed"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["measurements"]
+    assert [one["proxy"] for one in found] == ["live", "routed"] * 2
+    assert all(one["per_second"] > 0 and not one["faults"] and not one["mixed_up"] for one in found)
+
+
 def test_an_unknown_scenario_is_wrong_usage() -> None:
     command = [sys.executable, "-m", "tests.bench", "nonsense"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, timeout=20, check=False).returncode == 2
@@ -121,8 +131,8 @@ def test_an_unknown_scenario_is_wrong_usage() -> None:
 # --- the report -----------------------------------------------------------------------
 
 
-def measured(proxy: str, per_second: float, concurrency: int = 16) -> Measurement:
-    return Measurement("echo, SSE answers", concurrency, proxy, per_second, 1.0, 2.0, 0.1, 50 << 20, 0, 0)
+def measured(proxy: str, per_second: float, concurrency: int = 16, *, p50: float = 1.0) -> Measurement:
+    return Measurement("echo, SSE answers", concurrency, proxy, per_second, p50, 2.0, 0.1, 50 << 20, 0, 0)
 
 
 def level(held: int, kib: float, *, p99: float = 5.0) -> HoldsLevel:
@@ -162,6 +172,8 @@ def test_a_report_that_reaches_everything_says_so() -> None:
     [
         (Report({}, [measured("bare", 1000), measured("holdfast", 690)]), "0.70 x bare"),
         (Report({}, [measured("bare", 1000)]), "0.70 x bare"),
+        (Report({}, [measured("live", 900), measured("routed", 290, p50=3.1)]), "3 x a live one"),
+        (Report({}, [measured("live", 900)]), "3 x a live one"),
         (Report({}, holds=[held(kib=25.1)]), "25 KiB"),
         (Report({}, holds=[held(p99=7.6)]), "1.5 x"),
         (Report({}, holds=[held(mixed_up=1)]), "none mixed up"),
