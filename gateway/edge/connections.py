@@ -39,6 +39,12 @@ class Connections(web.Server):
         super().__init__(*arguments, **options)
         self._most = most
         self.turned_away = turned_away
+        self._is_shut = False
+
+    async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - aiohttp's own signature
+        """Close them all."""
+        self._is_shut = True
+        await super().shutdown(timeout)
 
     def __call__(self) -> RequestHandler:
         """What reads one connection."""
@@ -46,6 +52,8 @@ class Connections(web.Server):
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """One more; at the limit an idle one goes, or else the newcomer."""
+        if self._is_shut:
+            transport.abort()  # accepted in the moment in which the listener was closed: nobody would close it
         if len(self._connections) >= self._most:
             self.turned_away(DoorRefusal.CONNECTIONS)
             idle = self._idlest()
