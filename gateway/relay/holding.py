@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.eras.vocabulary import Abort, Ending
-from gateway.errors import CallLost, UpstreamLost
+from gateway.errors import UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.place import Place
 from gateway.stores.protocol import StoreUnavailable
@@ -62,7 +62,7 @@ async def may_speak(place: Place, driver: "Driver", round_: int) -> bool:
 
 def keep(place: Place, exchange_id: str, outcome: Ending, reply: Reply) -> None:
     """A client that lost the last word may come for it again, for a while."""
-    is_lost = isinstance(outcome, Abort) and isinstance(outcome.error, CallLost)
+    is_lost = isinstance(outcome, Abort)  # the server gave none, so there is none that could be lost
     note = place.directory.note_lost if is_lost else place.directory.note_done
     place.background.start(note(exchange_id), "note-done")
     place.ledger.keep(exchange_id, len(encode(reply.result)))

@@ -192,12 +192,25 @@ class Judge:
                     by_ask[upstream, str(entry["session"]), json.dumps(body["id"])] += 1
                     if value is not None:
                         by_value[value] += 1
-        found.twice += [f"ask {ask} was answered {times} times" for ask, times in by_ask.items() if times > 1]
+        found.twice += [
+            f"ask {ask} of {self._exchange_in(ask[0], ask[1])} was answered {times} times"
+            for ask, times in by_ask.items()
+            if times > 1
+        ]
         found.twice += [
             f"{value} was delivered {times} times"
             for value, times in by_value.items()
             if times > 1 and value not in repeatable
         ]
+
+    def _exchange_in(self, upstream: str, session: str) -> str:
+        """Whose calls a session has had."""
+        said = " ".join(
+            str(entry.get("body"))
+            for entry in self._records.servers[upstream]["http"]
+            if entry["session"] == session
+        )
+        return ", ".join(told.task.name for told in self._records.told if f"'{told.task.name}'" in said)
 
 
 def _overlaps(fault: Fault, told: Told) -> bool:
