@@ -212,6 +212,9 @@ class Ladder:
             self._end_session(retry.request, claims)
             await self._replay(retry, listener)
             return True
+        # Written down before it is done: if this process dies over it, the next one must not do it again.
+        if not is_taken and not await self._may_deliver(driver, claims.round):
+            return False
         driver.is_in_doubt = ahead == _TAKEN
         listener.rung = Rung.REATTACHED
         _resume(driver, retry, listener)
