@@ -76,13 +76,13 @@ def checked_change(message: Json, subscription: int | str) -> Json:
 
 
 def events_of(body: bytes) -> list[Json]:
-    """The messages of a whole SSE body; fails on event ids, and on anything that is not one line of JSON."""
+    """The messages of a whole SSE body; fails on event ids, and on anything that is not JSON."""
     messages = []
     for block in body.decode().split("\n\n"):
         lines = [line for line in block.split("\n") if line and not line.startswith(":")]
-        fields = dict(line.split(": ", 1) for line in lines)
-        assert fields.keys() <= {"event", "data"}, fields
-        if "data" in fields:
-            assert fields.get("event", "message") == "message"
-            messages.append(json.loads(fields["data"]))
+        fields = [line.split(": ", 1) for line in lines]
+        assert {name for name, _ in fields} <= {"event", "data"}, fields
+        if data := [value for name, value in fields if name == "data"]:
+            assert dict(fields).get("event", "message") == "message"
+            messages.append(json.loads("\n".join(data)))
     return messages

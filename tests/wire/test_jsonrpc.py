@@ -386,3 +386,14 @@ def test_messages_cannot_be_changed() -> None:
 
 def test_raw_is_the_type_that_the_decoder_gives() -> None:
     assert Raw is msgspec.Raw
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"jsonrpc":"2.0","id":1,"result":{}}', b'[{"jsonrpc":"2.0","id":1,"result":{}}]']
+)
+def test_a_byte_order_mark_is_passed_over_once(body: bytes) -> None:
+    """RFC 8259, 8.1: a parser may; a second one is a character like any other."""
+    mark = b"\xef\xbb\xbf"
+    assert parse_many(mark + body) == parse_many(body)
+    with pytest.raises(NotJson):
+        parse_many(mark + mark + body)
