@@ -306,19 +306,23 @@ async def test_nothing_is_remembered_of_a_connection(gateway: Gateways) -> None:
         return json.dumps(whole).encode()
 
     answers: list[Json] = []
-    ports: set[Any] = set()
+    opened: list[object] = []
+    watch = aiohttp.TraceConfig()
+
+    async def note(*_: object) -> None:
+        opened.append(_)
+
+    watch.on_connection_create_end.append(note)
+    declared: tuple[Json | None, ...] = ({"elicitation": {}}, {}, None, {"elicitation": {}})
     async with Scripted(on={"tools/call": asking}) as server:
         served = await gateway(server.url)
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as http:
-            for capabilities in ({"elicitation": {}}, {}, None, {"elicitation": {}}):
+        async with aiohttp.ClientSession(trace_configs=[watch]) as http:
+            for capabilities in declared:
                 async with http.post(served.url, data=body(capabilities), headers=HEADERS) as response:
-                    assert response.connection is not None
-                    assert response.connection.transport is not None
-                    ports.add(response.connection.transport.get_extra_info("sockname"))
                     answers.append(json.loads(await response.read()))
 
     asked, unasked, invalid, asked_again = answers
-    assert len(ports) == 1, "all of it on one connection"
+    assert len(opened) == 1, "all of it on one connection"
     assert asked["result"]["resultType"] == asked_again["result"]["resultType"] == "input_required"
     assert unasked["result"]["content"][0]["text"] == "Hello nobody"
     assert invalid["error"]["code"] == -32602
