@@ -5,10 +5,11 @@ Tests cite the entries that they prove: `@pytest.mark.requirement("R10")`.
 its gap written down, and that no test cites what does not exist.
 
 Beyond what single tests look at, every message that a gateway in the test process
-sends to a modern client is held against the official 2026-07-28 models as it is
-sent (`tests/support/judged.py`), and the test fails for one that is not valid. Of
-gateways in processes of their own, what the raw client `tests/support/wire.py`
-receives is judged in the same way.
+sends to a modern client is held against the official 2026-07-28 models and the
+published JSON Schema as it is sent (`tests/support/judged.py`), and the test fails
+for one that is not valid. So is what `holdfast serve` sends in a process of its own
+(`tests/support/judged_serve.py`), and what the raw client `tests/support/wire.py`
+receives, whoever sent it.
 """
 
 from dataclasses import dataclass

@@ -17,7 +17,10 @@ from gateway.upstreams.pool import Caller
 
 _MOST_KNOWN: Final = 10_000
 _PATIENCE_SECONDS: Final = 1.0
-"""How long the first discovery may wait for the server's introduction; clients fall back after ten."""
+"""How long discovery may wait for the server's introduction to a caller, where others have met it."""
+_FIRST_PATIENCE_SECONDS: Final = 5.0
+"""The same where nobody has. A command takes its time to start, clients keep for good what discovery says the
+server can do, and they fall back after ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class Introductions:
     async def of(self, caller: Caller) -> Acquaintance | None:
         """What this caller may know of the server. Never waits long, never fails because the server does."""
         if caller.principal not in self._known:
-            await asyncio.wait([self.ask(caller)], timeout=_PATIENCE_SECONDS)
+            patience = _FIRST_PATIENCE_SECONDS if self._latest is None else _PATIENCE_SECONDS
+            await asyncio.wait([self.ask(caller)], timeout=patience)
         known = self._known.get(caller.principal)
         if known is not None or self._latest is None:
             return known

@@ -92,6 +92,7 @@ class _IdOnly(Struct):
     id: int | str | None = None
 
 
+_BOM: Final = b"\xef\xbb\xbf"
 _envelope: Final = Decoder(_Envelope)
 _items: Final = Decoder(list[Raw])
 _members: Final = Decoder(dict[str, Raw])
@@ -129,10 +130,14 @@ def parse(data: bytes | bytearray | memoryview) -> Message:
 
 
 def parse_many(data: bytes | bytearray | memoryview) -> list[Message]:
-    """Read one message, or a batch of them as 2025-03-26 allowed. The errors are those of `parse`."""
+    """Read one message, or a batch of them as 2025-03-26 allowed. The errors are those of `parse`.
+
+    A byte order mark is passed over (RFC 8259, 8.1): some frameworks write one, and clients that decode text
+    before they read JSON never see it.
+    """
     if data[:1] == b"{":  # nearly always
         return [parse(data)]
-    owned = _owned(data)
+    owned = _owned(data).removeprefix(_BOM)
     if owned.lstrip(b" \t\r\n")[:1] != b"[":
         return [parse(owned)]
     batch = _read(_items, owned)

@@ -85,6 +85,15 @@ async def test_a_stranger_is_told_what_others_know_but_not_the_words_to_them(
         )
 
 
+async def test_a_server_that_nobody_met_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours: an empty answer is worse than a late one, as long as it is not too late."""
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.0)
+    async with server() as asked:
+        asked.may_answer.clear()
+        asyncio.get_running_loop().call_later(0.02, asked.may_answer.set)
+        assert await asked.words_for(ANN) == "Hello ann"
+
+
 async def test_a_server_that_is_down_from_the_start_is_unknown_and_asked_again() -> None:
     async with server() as asked:
         asked.is_down = True

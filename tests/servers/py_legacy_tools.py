@@ -179,7 +179,7 @@ async def slow(call: Call, a: Json) -> str:
 
 async def progress(call: Call, a: Json) -> str:
     await call.progress(a["steps"])
-    return f"{a['steps']} steps"
+    return await slow(call, a) if "seconds" in a else f"{a['steps']} steps"
 
 
 async def logs(call: Call, a: Json, *, related: bool = True) -> str:
@@ -312,7 +312,8 @@ async def ask_again_after_timeout(call: Call, a: Json) -> str:
 async def ask_then_progress(call: Call, a: Json) -> str:
     answer = await call.form("name")
     await call.progress(a["steps"])
-    return hello(answer)
+    await logs(call, {"levels": a.get("levels", [])})
+    return await slow(call, a) if "seconds" in a else hello(answer)
 
 
 async def mixed_three(call: Call, _: Json) -> str:

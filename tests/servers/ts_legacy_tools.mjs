@@ -127,28 +127,12 @@ const TOOLS = {
   add: (_, { a, b }) => ({ content: [{ type: "text", text: String(a + b) }], structuredContent: { result: a + b } }),
   echo: (_, { text }) => text,
   big: (_, { characters }) => "x".repeat(characters),
-  async slow({ seen, extra }, { seconds, tag = "" }) {
-    seen.events.push(`slow:started:${tag}`);
-    try {
-      await pause(seconds * 1000, undefined, { signal: extra.signal });
-    } catch (problem) {
-      seen.events.push(`slow:cancelled:${tag}`);
-      throw problem;
-    }
-    seen.events.push(`slow:finished:${tag}`);
-    return "slept";
-  },
-  async progress(call, { steps }) {
+  slow,
+  async progress(call, { steps, ...more }) {
     await call.progress(steps);
-    return `${steps} steps`;
+    return more.seconds === undefined ? `${steps} steps` : slow(call, more);
   },
-  async logs({ extra }, { levels }) {
-    for (const level of levels) {
-      const params = { level, logger: "fixture", data: `at ${level}` };
-      await extra.sendNotification({ method: "notifications/message", params });
-    }
-    return `${levels.length} messages`;
-  },
+  logs,
   async logs_get({ server }, { levels }) {
     for (const level of levels) await server.sendLoggingMessage({ level, logger: "fixture", data: `at ${level}` });
     return `${levels.length} messages`;
@@ -225,10 +209,11 @@ const TOOLS = {
       return `too late: ${await call.value("last", "last")}`;
     }
   },
-  async ask_then_progress(call, { steps }) {
+  async ask_then_progress(call, { steps, levels = [], ...more }) {
     const answer = await call.form("name");
     await call.progress(steps);
-    return hello(answer);
+    await logs(call, { levels });
+    return more.seconds === undefined ? hello(answer) : slow(call, more);
   },
   async mixed_three(call) {
     const [name, sampled, roots] = await Promise.all([
@@ -290,4 +275,24 @@ export async function callTool(call, name, given) {
     call.seen.events.push(`failed:${name}`);
     return { content: [{ type: "text", text: String(problem.message ?? problem) }], isError: true };
   }
+}
+
+async function slow({ seen, extra }, { seconds, tag = "" }) {
+  seen.events.push(`slow:started:${tag}`);
+  try {
+    await pause(seconds * 1000, undefined, { signal: extra.signal });
+  } catch (problem) {
+    seen.events.push(`slow:cancelled:${tag}`);
+    throw problem;
+  }
+  seen.events.push(`slow:finished:${tag}`);
+  return "slept";
+}
+
+async function logs({ extra }, { levels }) {
+  for (const level of levels) {
+    const params = { level, logger: "fixture", data: `at ${level}` };
+    await extra.sendNotification({ method: "notifications/message", params });
+  }
+  return `${levels.length} messages`;
 }

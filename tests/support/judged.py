@@ -1,11 +1,12 @@
 """Every message that a gateway of this process sends to a modern client is held against 2026-07-28 as it is sent.
 
 Tests read what they are about; this reads all of it, whoever the client is: SDKs forgive, and many tests
-look only at a status. The verdicts are those of the official models.
+look only at a status. The verdicts are those of the official models and of the published JSON Schema.
 """
 
 import functools
 import json
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,11 +14,14 @@ from mcp_types import JSONRPCError
 from mcp_types.methods import SERVER_NOTIFICATIONS, parse_server_notification
 
 from gateway.wire.sse import encode_message
+from tests.support.schema_judge import complaints
 from tests.support.verdicts import MODERN, Json, checked_message
 
 ANSWERED: ContextVar[str | None] = ContextVar("method", default=None)
 """Of the request that is being answered."""
 _wrong: list[str] = []
+tell: Callable[[str], None] = _wrong.append
+"""Whom to tell of what is wrong; by default it waits for `complain`."""
 judged = 0
 """How many messages were held against the models."""
 
@@ -38,12 +42,12 @@ def install() -> None:
 
     def read_body(*args: Any) -> bytes:
         data = body_of(*args)
-        _judge(data)
+        judge(data)
         return data
 
     def read_event(data: bytes) -> bytes:
         if b'"method"' in data:  # a last word was read already
-            _judge(data)
+            judge(data)
         return encode_message(data)
 
     mcp.Endpoint._serve = serve_and_tell  # type: ignore[method-assign, assignment]
@@ -57,7 +61,8 @@ def complain() -> None:
     assert not wrong, "sent, and not valid in 2026-07-28:\n" + "\n".join(wrong)
 
 
-def _judge(data: bytes) -> None:
+def judge(data: bytes) -> None:
+    """Hold one message against everything."""
     global judged  # noqa: PLW0603 - a count for the whole process
     judged += 1
     method = ANSWERED.get()
@@ -69,10 +74,11 @@ def _judge(data: bytes) -> None:
             # Nobody could tell whose error it is. JSON-RPC then wants null, which the models do not know.
             assert message.keys() == {"jsonrpc", "id", "error"}
             JSONRPCError.model_validate({**message, "id": 0})
+            assert not complaints(method, message), complaints(method, message)
         elif method is not None or "error" in message:  # else it is a test of the writing alone
             checked_message(method or "", message)
     except Exception as error:  # noqa: BLE001 - whatever the models object to
-        _wrong.append(f"in answer to {method}: {data[:2000]!r}: {error}")
+        tell(f"in answer to {method}: {data[:2000]!r}: {error}")
 
 
 def _judge_notification(method: str | None, message: Json) -> None:
@@ -80,3 +86,4 @@ def _judge_notification(method: str | None, message: Json) -> None:
     is_about_call = message["method"] in {"notifications/progress", "notifications/message"}
     assert is_about_call == (method != "subscriptions/listen"), "not on this stream"
     parse_server_notification(message["method"], MODERN, message["params"])
+    assert not complaints(method, message), complaints(method, message)

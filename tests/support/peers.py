@@ -224,6 +224,8 @@ def stdio_command(kind: str, arguments: Sequence[str] = ()) -> list[str]:
     """What starts a server over stdio: for the gateway to start."""
     if kind in EVERYTHING_KINDS:
         return [_present(NODE), _present(_published(kind, "everything")), "stdio"]
+    if kind == ONE_CLIENT_KIND:
+        return [_present(NODE), _present(_published(kind, "everything"))]
     if kind in PUBLISHED_KINDS:
         return [_present(NODE), _present(_published("servers-2026.8.31", kind)), *arguments]
     return [*fixture_command(kind), "--transport", "stdio", *arguments]

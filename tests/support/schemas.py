@@ -1,19 +1,17 @@
 """What the protocol's own schemas allow, as strategies: legacy results and questions as any server might write them.
 
-The schemas of all revisions lie beside the checkout where Holdfast is built (`../shared/schema`); elsewhere they
-are made from the official Python models, which have one shape for all legacy revisions.
+The schemas of all revisions lie in `tests/schema` as published.
 """
 
 import json
 import string
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from mcp_types.methods import SERVER_RESULTS
-from pydantic import TypeAdapter
+
+from tests.support.schema_judge import definitions as definitions_of
 
 Json = dict[str, Any]
 
@@ -28,7 +26,6 @@ RESULTS = {
     "resources/list": "ListResourcesResult",
     "resources/templates/list": "ListResourceTemplatesResult",
 }
-_PUBLISHED = Path(__file__).resolve().parents[3] / "shared" / "schema"
 _LEAST, _MOST = -(2**200), 2**200
 _DEEPEST = 6
 _MOMENTS = st.sampled_from(["2025-01-12T15:00:58Z", "2025-01-12T15:00:58.123456Z"])
@@ -58,14 +55,8 @@ unknown = st.dictionaries(texts.map("x-{}".format), anything, max_size=2)
 @cache
 def result_of(method: str, version: str) -> st.SearchStrategy[Json]:
     """Results of this method that the schema of this revision allows, with members that it does not know."""
-    file = _PUBLISHED / f"{version}.json"
-    if file.exists():
-        whole = json.loads(file.read_text("utf-8"))
-        definitions = whole.get("$defs") or whole["definitions"]
-        return built(definitions[RESULTS[method]], definitions)
-    shape: Any = SERVER_RESULTS[method, version]
-    made = TypeAdapter(shape).json_schema()
-    return built(made, made.get("$defs", {}))
+    definitions = definitions_of(version)
+    return built(definitions[RESULTS[method]], definitions)
 
 
 def built(schema: Json, definitions: Json, depth: int = 0) -> st.SearchStrategy[Any]:

@@ -1,4 +1,7 @@
-"""`holdfast serve` as users run it: a process of its own, stopped by signals, known by its log and its exit code."""
+"""`holdfast serve` as users run it: a process of its own, stopped by signals, known by its log and its exit code.
+
+All that it says to modern clients is judged in that process as it is said (`judged_serve.py`).
+"""
 
 import asyncio
 import contextlib
@@ -16,6 +19,9 @@ import aiohttp
 
 from tests.support.waiting import until
 
+NOTES, JUDGED = "JUDGED_TO", "valid"
+"""Where `judged_serve` writes, and what of a message that may be sent."""
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -27,6 +33,13 @@ class Serving:
     url: str
     admin: str
     log: Path
+    notes: Path
+    """Of the judge, a line for each message."""
+
+    def judged(self) -> list[str]:
+        """What is to be said of each message to a modern client."""
+        # A process that is killed may leave half a line.
+        return self.notes.read_text("utf-8").splitlines() if self.notes.exists() else []
 
     def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Send a signal."""
@@ -81,17 +94,19 @@ async def serving(
     file, log = folder / "holdfast.yaml", folder / "log"
     file.write_text(json.dumps(config), "utf-8")  # JSON is YAML
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    notes = folder / "judged"
+    environment[NOTES] = str(notes)
     with log.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "gateway", "serve", "--config", str(file)),
+            *("-m", "tests.support.judged_serve", "serve", "--config", str(file)),
             cwd=ROOT,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
         )
-    running = Serving(process, f"http://127.0.0.1:{port}/mcp", f"http://127.0.0.1:{admin}", log)
+    running = Serving(process, f"http://127.0.0.1:{port}/mcp", f"http://127.0.0.1:{admin}", log, notes)
     try:
         if wait:
             await running.until_readiness(200)
@@ -100,3 +115,5 @@ async def serving(
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+    wrong = [line for line in running.judged() if line != repr(JUDGED)]
+    assert not wrong, "sent, and not valid in 2026-07-28:\n" + "\n".join(wrong)

@@ -236,7 +236,6 @@ def test_json_that_is_no_message_is_refused_with_the_id_if_it_has_a_legal_one(
         b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"\xff":1}}',
         b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\xed\xa0\x80"}}',
         b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\n"}}',
-        b"\xef\xbb\xbf{}",
         b'{"jsonrpc":"1.0","id":1,"method":5,',
         b"event: message",
         '{"jsonrpc":"2.0","method":"m"}'.encode("utf-16"),
@@ -386,3 +385,16 @@ def test_messages_cannot_be_changed() -> None:
 
 def test_raw_is_the_type_that_the_decoder_gives() -> None:
     assert Raw is msgspec.Raw
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"jsonrpc":"2.0","id":1,"result":{}}', b'[{"jsonrpc":"2.0","id":1,"result":{}}]']
+)
+def test_a_byte_order_mark_is_passed_over_once(body: bytes) -> None:
+    """RFC 8259, 8.1: a parser may; a second one is a character like any other. Clients must not send any."""
+    mark = b"\xef\xbb\xbf"
+    assert parse_many(mark + body) == parse_many(body)
+    with pytest.raises(NotJson):
+        parse_many(mark + mark + body)
+    with pytest.raises(NotJson):
+        parse(mark + body)

@@ -1,0 +1,50 @@
+"""The very first `server/discover`, right after the start: what the server can do, and not an empty promise."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.gateways import Gateways, Served
+from tests.support.peers import (
+    EVERYTHING_KINDS,
+    FIXTURE_KINDS,
+    PUBLISHED_KINDS,
+    LegacyServers,
+    stdio_command,
+)
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.requirement("R25")
+
+
+async def first_and_later(served: Served) -> tuple[Any, Any]:
+    """What discovery says at once, and what it says once the server was used."""
+    async with Wire(served.url) as wire:
+        first = (await wire.request("server/discover")).result
+        assert (await wire.request("tools/list")).result["tools"]
+        later = (await wire.request("server/discover")).result
+    return first, later
+
+
+@pytest.mark.parametrize("transport", ["streamable-http", "sse"])
+@pytest.mark.parametrize("kind", FIXTURE_KINDS)
+async def test_a_server_over_http_is_known_at_once(
+    legacy_servers: LegacyServers, gateway: Gateways, kind: str, transport: str
+) -> None:
+    """Issue: `server/discover` declares what is served."""
+    first, later = await first_and_later(
+        await gateway(legacy_servers.get(kind, transport=transport).url, sessions={"warm": 0})
+    )
+    assert {"tools", "prompts", "resources"} <= first["capabilities"].keys()
+    assert first == later
+
+
+@pytest.mark.parametrize("kind", ["py-1.30", "ts-1.32", *EVERYTHING_KINDS, *PUBLISHED_KINDS])
+async def test_a_command_is_waited_for(gateway: Gateways, kind: str) -> None:
+    """Ours: starting takes a while, and clients keep for good what the first discovery says."""
+    upstream = {"command": stdio_command(kind), "sessions": {"warm": 0}}
+    first, later = await first_and_later(
+        await gateway.start({"listen": "127.0.0.1:0", "upstreams": {"x": upstream}})
+    )
+    assert "tools" in first["capabilities"]
+    assert first == later
