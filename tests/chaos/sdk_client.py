@@ -53,6 +53,8 @@ class SdkClient:
                 told.error = error.error.model_dump(mode="json", exclude_none=True)
         except* TimeoutError:
             told.ending = Ending.HUNG
+        except* httpx2.TransportError:
+            assert transport.ending is not None  # it is the transport's own, which knows what it means
         else:
             assert isinstance(result.content[0], TextContent)
             told.ending, told.text = Ending.COMPLETE, result.content[0].text

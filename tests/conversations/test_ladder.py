@@ -4,6 +4,7 @@ Real legacy servers, real processes, `kill -9`: nothing is told to anybody. What
 ticket knows, and nothing runs twice unless policy said that it may.
 """
 
+import asyncio
 import contextlib
 import secrets
 import signal
@@ -11,10 +12,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from tests.support.peers import start_legacy
 from tests.support.redis import RedisServer
+from tests.support.seen import happened, unique
 from tests.support.serving import Serving, serving
 from tests.support.waiting import until
 from tests.support.wire import Wire, accept
@@ -206,5 +209,32 @@ async def test_another_replica_takes_over_from_one_that_is_dead_or_frozen(
                 first.tell(signal.SIGCONT)
                 again = await here.retry(asked, {"name": accept(name="Ann")})
                 assert "result" not in again.message or again.text == "Hello Ann, effect 1"
+        answers = [entry for entry in (await legacy.observed())["http"] if "'Ann'" in str(entry.get("body"))]
+        assert len(answers) == 1, answers
+
+
+async def test_answers_that_a_second_replica_delivered_before_it_died_are_not_delivered_by_a_third(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Ours (rung 3, twice): it is written down first, so the next one only waits for what comes of them."""
+    async with start_legacy("py-1.30", event_store=True) as legacy:
+        pair = Pair(
+            tmp_path, {"url": legacy.url, "replay": "never"}, store=redis_server.url.get_secret_value()
+        )
+        async with contextlib.AsyncExitStack() as stack:
+            first, second, third = [
+                await stack.enter_async_context(pair.alive(name)) for name in ("first", "second", "third")
+            ]
+            wires = [await stack.enter_async_context(Wire(gateway.url)) for gateway in (first, second, third)]
+            tag = unique("thrice")
+            asked = await wires[0].tool("ask_then_progress", {"steps": 0, "seconds": 6, "tag": tag})
+            await _kill(first)
+            broken = asyncio.ensure_future(wires[1].retry(asked, {"name": accept(name="Ann")}))
+            await happened(legacy, f"slow:started:{tag}")
+            await _kill(second)
+            with pytest.raises(aiohttp.ClientError):
+                await broken
+            done = await wires[2].retry(asked, {"name": accept(name="Ann")})
+            assert "result" in done.message, done.message
         answers = [entry for entry in (await legacy.observed())["http"] if "'Ann'" in str(entry.get("body"))]
         assert len(answers) == 1, answers
