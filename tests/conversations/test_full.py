@@ -103,11 +103,11 @@ async def test_a_server_that_is_down_is_left_alone_and_found_again(gateway: Gate
         await server.stop()
         async with Wire(served.url) as wire:
 
-            async def look() -> Answer | None:
+            async def look() -> list[Answer]:
                 answer = await wire.tool("echo")
-                return answer if answer.status == 503 else None
+                return [answer] if answer.status == 503 else []
 
-            down = shed(await until(look))
+            down = shed((await until(look))[0])
             assert down.error["message"].startswith("The upstream server cannot be reached at the moment")
             await server.start()
             before = len(server.seen("initialize"))
