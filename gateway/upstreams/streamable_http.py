@@ -73,6 +73,7 @@ class StreamableHttp:
         "_event_bytes",
         "_headers",
         "_http",
+        "_is_reading",
         "_retry_seconds",
         "_url",
         "last_event_id",
@@ -84,6 +85,8 @@ class StreamableHttp:
     def __init__(self, http: Http1, url: str, *, headers: Mapping[str, str], max_event_bytes: int) -> None:
         self.session_id: str | None = None
         self.last_event_id: str | None = None
+        self._is_reading = False
+        """Is a call under way? What is asked beside it must not change where its stream is read on."""
         self._retry_seconds = _RECONNECT_SECONDS[1]
         self._http = http
         self._url = URL(url)
@@ -112,28 +115,35 @@ class StreamableHttp:
         return self._request(request_id, self._sent(hdrs.METH_POST, self._headers, body), deliver)
 
     async def _request(self, request_id: Id, posted: sent, deliver: Deliver) -> None:
-        self._begin_stream()
-        async with posted as response:
-            if response.status >= 300:
-                await self._refused(response, request_id, deliver)
-                return
-            if self.session_id is None:
-                self._take_session_id(response)
-            response.acknowledge()
-            match names.media_type(response.headers.get(hdrs.CONTENT_TYPE)):
-                case names.EVENT_STREAM:
-                    is_answered = await self._read_to_answer(response, deliver)
-                case names.JSON:
-                    for message in _parsed(await self._read_body(response)):
-                        deliver(message)
-                    is_answered = True
-                case other:
-                    raise UpstreamSpokeNonsense(f"HTTP {response.status} with {other or 'no content type'}")
-        if not is_answered and self.last_event_id is not None:
-            await asyncio.sleep(
-                self._retry_seconds
-            )  # a server that hangs up says when it wants to be asked again
-            await self.resume(self.last_event_id, deliver)
+        is_beside, self._is_reading = self._is_reading, True
+        if not is_beside:
+            self.last_event_id = None
+        try:
+            async with posted as response:
+                if response.status >= 300:
+                    await self._refused(response, request_id, deliver)
+                    return
+                if self.session_id is None:
+                    self._take_session_id(response)
+                response.acknowledge()
+                match names.media_type(response.headers.get(hdrs.CONTENT_TYPE)):
+                    case names.EVENT_STREAM:
+                        is_answered = await self._read_to_answer(response, deliver, is_beside=is_beside)
+                    case names.JSON:
+                        for message in _parsed(await self._read_body(response)):
+                            deliver(message)
+                        is_answered = True
+                    case other:
+                        raise UpstreamSpokeNonsense(
+                            f"HTTP {response.status} with {other or 'no content type'}"
+                        )
+            if not is_answered and not is_beside and self.last_event_id is not None:
+                # A server that hangs up says when it wants to be asked again.
+                await asyncio.sleep(self._retry_seconds)
+                await self._read_on(self.last_event_id, deliver)
+        finally:
+            if not is_beside:
+                self._is_reading = False
 
     async def resume(self, last_event_id: str, deliver: Deliver) -> None:
         """Go on reading a call's stream where it broke off, or where another reader left it, to the answer.
@@ -141,6 +151,13 @@ class StreamableHttp:
         A server may close the stream on purpose (SEP-1699), the network by accident, and one server's
         store registers the wrong stream so that only asking again brings the answer.
         """
+        self._is_reading = True
+        try:
+            await self._read_on(last_event_id, deliver)
+        finally:
+            self._is_reading = False
+
+    async def _read_on(self, last_event_id: str, deliver: Deliver) -> None:
         self.last_event_id = last_event_id
         fruitless = 0
         for patience in itertools.chain(_REPOLL_SECONDS, itertools.repeat(60.0)):
@@ -243,7 +260,7 @@ class StreamableHttp:
                 _deliver_readable(event, deliver)
             raise UpstreamSpokeNonsense(str(error)) from error
 
-    async def _read_to_answer(self, response: Response, deliver: Deliver) -> bool:
+    async def _read_to_answer(self, response: Response, deliver: Deliver, *, is_beside: bool = False) -> bool:
         """Read a call's stream. False: it ended or broke off before the answer."""
         parser = SseParser(self._event_bytes)
         answered = has_begun = False
@@ -255,13 +272,13 @@ class StreamableHttp:
                     has_begun = True
                     if events[0].event == "endpoint":
                         raise SpeaksHttpSse("the stream began with an endpoint")
-                answered = self._take(events, deliver)
+                answered = self._take(events, deliver, is_beside=is_beside)
         except EventTooLarge as error:
-            answered = self._take(error.events, deliver)  # were complete before it
+            answered = self._take(error.events, deliver, is_beside=is_beside)  # were complete before it
             if not answered:
                 raise UpstreamSpokeNonsense(str(error)) from error
         except aiohttp.ClientPayloadError:
-            if self.last_event_id is None:
+            if is_beside or self.last_event_id is None:
                 raise
         if answered:
             response.let_end()
@@ -273,22 +290,19 @@ class StreamableHttp:
         del wanted[hdrs.CONTENT_TYPE]
         return wanted
 
-    def _begin_stream(self) -> None:
-        self.last_event_id = None
-
-    def _take(self, events: Iterable[SseEvent], deliver: Deliver) -> bool:
+    def _take(self, events: Iterable[SseEvent], deliver: Deliver, *, is_beside: bool = False) -> bool:
         """Deliver events of a call's stream. True: the answer was among them."""
         answered = False
         for event in events:
             before = self.last_event_id
-            if event.id is not None:
+            if event.id is not None and not is_beside:
                 is_header = len(event.id) <= _LONGEST_EVENT_ID and names.is_field_value(event.id)
                 self.last_event_id = event.id if is_header else None  # there is no reading on from such a one
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
             for message in _messages(event):
                 answered = deliver(message) or answered
-            if answered:
+            if answered and not is_beside:
                 # Until somebody has heard it, a ticket must not lead past the answer: no store tells it again.
                 self.last_event_id = before
         return answered

@@ -18,6 +18,7 @@ from gateway.eras.states import WORKING, State
 from gateway.eras.vocabulary import (
     Abort,
     AnswerNotTaken,
+    AnswerRefused,
     Ask,
     CancelCall,
     ClientCalled,
@@ -44,7 +45,7 @@ from gateway.eras.vocabulary import (
     UpstreamWithdrew,
     WorkTimedOut,
 )
-from gateway.errors import UpstreamLost
+from gateway.errors import UpstreamLost, UpstreamUnauthorized
 from gateway.wire.jsonrpc import Id
 from tests.support.asking import (
     CANCEL,
@@ -108,6 +109,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.is_settling = False
         self.may_hold_nothing = False
         self.rounds: list[frozenset[str]] = []
+        self.told: list[Ask] = []
+        """What the server was told something about; it may still refuse to be told."""
         self.waiting: dict[Id, Ask] = {}
         """What the server may be told something about: asked in this session, and not told yet."""
 
@@ -181,10 +184,21 @@ class AnyOrder(RuleBasedStateMachine):
     def answer_not_taken(self) -> None:
         self.feed(AnswerNotTaken(UpstreamLost("not taken")))
 
+    @precondition(lambda self: bool(self.told))
+    @rule(data=st.data())
+    def answer_refused(self, data: st.DataObject) -> None:
+        one = self.told.pop(data.draw(st.integers(0, len(self.told) - 1)))
+        if one.id is None or one.id in self.waiting:
+            return  # servers do not ask under one id twice at a time
+        self.waiting[one.id] = one
+        self.feed(AnswerRefused(one, UpstreamUnauthorized(401)))
+        if one not in self.exchange.open_asks.values():
+            self.waiting.pop(one.id, None)
+
     @precondition(lambda self: self.is_call_running)
     @rule()
     def session_changed(self) -> None:
-        self.waiting = {}
+        self.waiting, self.told = {}, []
         self.feed(SessionChanged())
 
     @precondition(lambda self: self.is_settling)
@@ -230,13 +244,14 @@ class AnyOrder(RuleBasedStateMachine):
             case SendAnswer(one) | SendRefusal(one):
                 assert one.id is not None
                 assert self.waiting.pop(one.id, None) is not None, f"{one.id!r} was told something twice"
+                self.told.append(one)
             case SendCall():
                 assert not self.is_call_running
                 self.is_call_running = True
             case StartOver():
                 assert not self.is_call_running
                 self.is_call_running = True
-                self.waiting = {}
+                self.waiting, self.told = {}, []
             case CancelCall():
                 assert self.is_call_running, "there was nothing to cancel"
                 self.is_call_running = False
