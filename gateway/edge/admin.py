@@ -63,7 +63,7 @@ def admin_app(
 
 
 async def _sign(_request: web.Request, response: web.StreamResponse) -> None:
-    """aiohttp would name itself, its version and Python's."""
+    """Say no more: the library would name itself, its version and Python's."""
     response.headers["Server"] = "holdfast"
 
 

@@ -294,4 +294,4 @@ def test_a_sample_that_cannot_be_read_is_refused_at_the_server(skipped: bytes) -
     answer = {"role": Raw(b'"assistant"'), "content": Raw(skipped)}
 
     with pytest.raises(Inexpressible, match="cannot be read"):
-        to_legacy_answer(sampling(), answer, "2025-06-18")
+        to_legacy_answer(sampling(1), answer, "2025-06-18")
