@@ -55,10 +55,16 @@ def admin_app(
     metrics.watch_ready(is_ready)
     routes: dict[str, _Handler] = {"/livez": livez, "/readyz": readyz, "/metrics": scrape, "/version": build}
     app = web.Application()
+    app.on_response_prepare.append(_sign)
     for path, handler in routes.items():
         is_open = token is None or path in _PROBES
         app.router.add_get(path, handler if is_open else _behind(token, handler))
     return app
+
+
+async def _sign(_request: web.Request, response: web.StreamResponse) -> None:
+    """Say no more: the library would name itself, its version and Python's."""
+    response.headers["Server"] = "holdfast"
 
 
 def _behind(token: SecretStr | None, handler: _Handler) -> _Handler:

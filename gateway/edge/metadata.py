@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from aiohttp import hdrs, web
 
+from gateway.edge.cors import ANYONE, is_question, note_page, permission, share
 from gateway.edge.doorway import Doorway
 from gateway.errors import GatewayError
 
@@ -19,13 +20,12 @@ Fetch: TypeAlias = Callable[[], Awaitable[Mapping[str, Any] | None]]
 """The upstream's own metadata, if it has any."""
 
 _HEADERS: Final = {
-    # It is as public as it gets, and clients that run in browsers have to read it.
-    "Access-Control-Allow-Origin": "*",
     # Without a public_url it depends on the Host that was called.
     "Cache-Control": "no-store",
     "Content-Type": "application/json",
 }
 _READ: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
+_VERBS: Final = "GET, HEAD"
 _SIGNED: Final = "signed_metadata"
 
 
@@ -42,9 +42,18 @@ class Metadata:
         return self._doorway.auth.mode in ("jwt", "passthrough")
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request for it."""
+        """Answer one request for it, whichever page of a browser asks: it is as public as it gets."""
+        note_page(request, ANYONE)
+        response = await self._answer(request)
+        share(request, response)
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        if is_question(request):
+            asked = request.headers.getall(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, [])
+            return permission(asked, verbs=_VERBS)
         if request.method not in _READ:
-            return web.Response(status=405, headers={"Allow": "GET, HEAD"})
+            return web.Response(status=405, headers={"Allow": _VERBS})
         resource = self._doorway.addresses.resource(request.headers.get(hdrs.HOST))
         try:
             found = self._own(resource) if self._doorway.auth.verifies else await self._theirs(resource)

@@ -158,3 +158,23 @@ async def test_metadata_of_a_server_without_any_is_none(
         http.get(served.url.replace("/mcp", f"{WELL_KNOWN}/mcp")) as response,
     ):
         assert response.status == 404
+
+
+async def test_a_page_in_a_browser_may_ask_for_the_metadata_and_read_every_answer(
+    legacy_servers: LegacyServers, gateway: Gateways, issuer: Issuer
+) -> None:
+    """Fetch: MCP's headers make a browser ask first; a refusal that a page cannot read tells it nothing."""
+    served = await gateway(legacy_servers.get("py-1.30").url, auth={"mode": "jwt", "jwt": jwt(issuer)})
+    url = served.url.replace("/mcp", f"{WELL_KNOWN}/mcp")
+    page = {"Origin": "https://app.example"}
+    asks = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "mcp-protocol-version"}
+    async with aiohttp.ClientSession() as http:
+        async with http.options(url, headers={**page, **asks}) as allowed:
+            assert allowed.status == 204
+            assert "mcp-protocol-version" in allowed.headers["Access-Control-Allow-Headers"].lower()
+            assert allowed.headers["Access-Control-Allow-Methods"] == "GET, HEAD"
+        async with http.get(url, headers=page) as found, http.post(url, headers=page) as refused:
+            assert (found.status, refused.status) == (200, 405)
+    for answer in (allowed, found, refused):
+        assert answer.headers.getall("Access-Control-Allow-Origin") == ["*"]
+        assert "Access-Control-Allow-Credentials" not in answer.headers

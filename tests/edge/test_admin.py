@@ -100,6 +100,13 @@ async def test_nothing_else_is_served_and_nothing_is_changed_from_here(client: A
         assert reply.status == 405
 
 
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/version", "/mcp"])
+async def test_no_answer_tells_which_software_gave_it(client: AdminClient, path: str) -> None:
+    """Ours: a version is an invitation, here as on the public listener."""
+    async with client.get(path) as reply:
+        assert reply.headers.getall("Server") == ["holdfast"]
+
+
 # --- behind a token --------------------------------------------------------------------------
 
 TOKEN = "scrape-token-of-this-test"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.eras.answers import (
     Fit,
+    Inexpressible,
     check,
     is_accepted,
     is_usable,
@@ -285,3 +286,12 @@ def test_the_odd_values_of_these_tests_are_what_they_are_said_to_be() -> None:
     for value in (ODD, DEEP):
         with pytest.raises(NotJson):
             decode(value)
+
+
+@pytest.mark.parametrize("skipped", [b'{"type":"text","text":"\xff"}', b"1e999"])
+def test_a_sample_that_cannot_be_read_is_refused_at_the_server(skipped: bytes) -> None:
+    """Ours: what was skipped while it was read may turn out to be no value at all."""
+    answer = {"role": Raw(b'"assistant"'), "content": Raw(skipped)}
+
+    with pytest.raises(Inexpressible, match="cannot be read"):
+        to_legacy_answer(sampling(1), answer, "2025-06-18")

@@ -137,3 +137,11 @@ def test_equal_abilities_are_declared_equally_to_the_byte() -> None:
     other = {"roots": {}, "elicitation": {"form": {}}, "sampling": True}
 
     assert encode(for_legacy(one, "2025-11-25")) == encode(for_legacy(other, "2025-11-25"))
+
+
+def test_a_mode_that_cannot_be_read_is_as_good_as_none() -> None:
+    """Ours: what was skipped while it was read may turn out to be no text at all; forms are what is left."""
+    question = Ask(1, KIND_OF_METHOD["elicitation/create"], "elicitation/create", {"mode": Raw(b'"\xff"')})
+
+    assert needs(question) == needs(FORM)
+    assert is_declared({"elicitation": {}}, question)

@@ -145,3 +145,11 @@ def test_any_string_is_a_cursor(cursor: str) -> None:
 def test_what_is_no_string_is_no_cursor(cursor: Any) -> None:
     with pytest.raises(InvalidParams):
         check_cursor({"cursor": Raw(encode(cursor))})
+
+
+@pytest.mark.requirement("R26")
+@pytest.mark.parametrize("skipped", [b'"\xff"', b"1e999", b"[1e999]"])
+def test_a_cursor_that_cannot_be_read_is_the_client_s_mistake(skipped: bytes) -> None:
+    """Ours: what was skipped while it was read may turn out to be no text at all."""
+    with pytest.raises(InvalidParams):
+        check_cursor({"cursor": Raw(skipped)})

@@ -24,7 +24,7 @@ ACROSS = 5_000
 TIMINGS = 20_000
 REQUESTS = 100_000
 EVENTS = 200_000
-CALLS = 20_000
+CALLS = 30_000
 
 
 def run(seed: int, scale: float, tell: Callable[[str], None]) -> Report:

@@ -83,3 +83,13 @@ async def test_a_connection_that_breaks_over_the_question_is_no_answer() -> None
         return await listing(request)
 
     assert await policy(fetch).allows(asked("look"))
+
+
+async def test_a_list_that_cannot_be_read_allows_nothing() -> None:
+    """Ours: a tool with the hint, beside one whose text is no text."""
+
+    async def spoilt(_: ClientRequest) -> Reply:
+        tools = Raw(b'[{"name":"look","annotations":{"readOnlyHint":true}},{"name":"\xff"}]')
+        return Reply(Outcome.COMPLETE, result={"tools": tools})
+
+    assert not await policy(spoilt).allows(asked("look"))

@@ -352,3 +352,13 @@ async def test_the_callers_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyP
         assert await upstream.refuses(call("routed", "eu", by=caller))
 
     assert len(upstream.index._listings) == 2
+
+
+async def test_a_cursor_that_cannot_be_read_spoils_nothing() -> None:
+    """Ours: a page that was asked for with what is no text is put where pages without a cursor are."""
+    upstream = Upstream([ROUTED])
+    page = ClientRequest(1, "tools/list", {"cursor": Raw(b'"\xff"')}, "", ANN, {})
+
+    upstream.index.note(page, {"tools": [Raw(encode(ROUTED))], "nextCursor": Raw(b"1e999")})
+
+    assert await upstream.refuses(call("routed", "eu", "us"))
