@@ -15,11 +15,14 @@ _MOST_KEPT: Final = 10_000
 class Ledger(Generic[T]):
     """Exchanges by their id, in this process: the rung *live* of the ladder."""
 
-    def __init__(self, max_held: int, max_each: int | None = None) -> None:
+    def __init__(self, max_held: int, max_each: int | None = None, max_bytes: int | None = None) -> None:
         self._max_held = max_held
         self._max_each = max_each
+        self._max_bytes = max_bytes
         self._known: dict[str, T] = {}
-        self._held: dict[str, str | None] = {}
+        self._held: dict[str, tuple[str | None, int]] = {}
+        """Whose each is, and its size."""
+        self._held_bytes = 0
         self._of: Counter[str] = Counter()
         """How many each holder has."""
         self._kept: OrderedDict[str, int] = OrderedDict()
@@ -42,26 +45,29 @@ class Ledger(Generic[T]):
         """A ticket names it, though it does not wait now."""
         self._known[exchange_id] = exchange
 
-    def hold(self, exchange_id: str, exchange: T, holder: str | None = None) -> bool:
+    def hold(self, exchange_id: str, exchange: T, holder: str | None = None, size: int = 0) -> bool:
         """The exchange waits for its client now. False: there is no room for one more, or for one more of `holder`.
 
         One that was held before is always let in: a user who has answered must not lose the call to newcomers.
         """
-        if exchange_id not in self._known and self._is_full(holder):
+        if exchange_id not in self._known and self._is_full(holder, size):
             return False
         self._known[exchange_id] = exchange
         self._let_go(exchange_id)
-        self._held[exchange_id] = holder
+        self._held[exchange_id] = (holder, size)
+        self._held_bytes += size
         if holder is not None:
             self._of[holder] += 1
         return True
 
-    def _is_full(self, holder: str | None) -> bool:
+    def _is_full(self, holder: str | None, size: int) -> bool:
         has_most = holder is not None and self._max_each is not None and self._of[holder] >= self._max_each
-        return has_most or len(self._held) >= self._max_held
+        is_heavy = self._max_bytes is not None and self._held_bytes + size > self._max_bytes
+        return has_most or is_heavy or len(self._held) >= self._max_held
 
     def _let_go(self, exchange_id: str) -> None:
-        holder = self._held.pop(exchange_id, None)
+        holder, size = self._held.pop(exchange_id, (None, 0))
+        self._held_bytes -= size
         if holder is not None:
             self._of[holder] -= 1
             if not self._of[holder]:

@@ -235,8 +235,8 @@ class Driver:
     async def hand_over(self) -> bool:
         """Let whichever process is given the ticket have the exchange. False: it has to stay."""
         leads_to_call = self.passport.leads_to_call
-        if not leads_to_call and not self.passport.allows_rerun(self._exchange):
-            return False
+        if not leads_to_call and (self.is_stranded or not self.passport.allows_rerun(self._exchange)):
+            return False  # one that has its result already is not run again for it
         if not await self._place.directory.hand_over(self.exchange_id, self._exchange.round):
             return False
         self._forget(HoldEnd.HANDED_OVER)
@@ -367,7 +367,7 @@ class Driver:
         self._reply(reply)
 
     def _enter_hold(self) -> bool:
-        if not open_hold(self._place, self, self._let_expire):
+        if not open_hold(self._place, self, self._exchange, self._let_expire):
             return False
         self._alarms.stop()
         return True

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gateway.eras.exchange import Exchange
 from gateway.eras.vocabulary import Abort, Ending
 from gateway.errors import UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.place import Place
+from gateway.relay.request import ClientRequest
 from gateway.stores.protocol import StoreUnavailable
 from gateway.telemetry.names import HoldEnd
 from gateway.wire.jsonrpc import encode
@@ -16,16 +18,23 @@ if TYPE_CHECKING:
     from gateway.relay.driver import Driver
 
 
-def open_hold(place: Place, driver: "Driver", expire: Callable[[], None]) -> bool:
+def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callable[[], None]) -> bool:
     """Its client is away now; `expire` is for when it does not come back. False: there is no room for one more."""
     principal = driver.principal
     holder = principal.id if principal.is_authenticated else None
-    if not place.ledger.hold(driver.exchange_id, driver, holder):
+    if not place.ledger.hold(driver.exchange_id, driver, holder, _weight(driver.request, exchange)):
         return False
     place.expiries.set(driver.exchange_id, expire)
     place.pool.park()
     place.metrics.hold_opened(place.name)
     return True
+
+
+def _weight(request: ClientRequest, exchange: Exchange) -> int:
+    """Bytes that peers have sent and that the hold keeps: what was asked of the server, its questions, the answers."""
+    asks = (ask.params for ask in exchange.open_asks.values())
+    answers = (entry.answer for entry in exchange.journal)
+    return sum(len(raw) for part in (request.params, *asks, *answers) for raw in part.values())
 
 
 def end_hold(place: Place, exchange_id: str, end: HoldEnd) -> None:

@@ -115,7 +115,7 @@ class Relay:
             ids=shared.ids,
             roots=RootsMemory(settings.asks.roots_ttl, shared.now),
             metrics=shared.metrics,
-            ledger=Ledger(settings.holds.max, settings.holds.per_principal),
+            ledger=Ledger(settings.holds.max, settings.holds.per_principal, settings.holds.bytes),
             directory=Directory(
                 shared.store, replica=shared.replica, seconds=shared.ticket_seconds, lease=shared.lease
             ),

@@ -1,7 +1,7 @@
 """Tickets for held exchanges: what goes into the sealed `requestState`, and when one is good. It knows no HTTP."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,9 @@ from gateway.relay.request import ClientRequest
 from gateway.sealing.box import Box, ClaimsTooLarge, Expected
 from gateway.sealing.claims import Claims, JournalEntry, PendingAsk
 from gateway.wire.jsonrpc import NotJson, Raw, decode, encode
+
+_LEEWAY_SECONDS: Final = 5.0
+"""How far ahead the clock may be of the replica that is given a ticket."""
 
 
 class Whereabouts(Struct, frozen=True):
@@ -97,7 +100,7 @@ class TicketOffice:
             target=request.target,
             arguments=request.arguments_digest(),
         )
-        return self._box.open(token, expected, self._now())
+        return self._box.open(token, expected, self._now() - _LEEWAY_SECONDS)
 
 
 def _short(claims: Claims) -> Claims:

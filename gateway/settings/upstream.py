@@ -60,6 +60,8 @@ class Holds(Section):
     """Calls that may be held at once; past it new calls are refused with 503."""
     per_principal: PositiveCount = 1000
     """Of these, calls of one authenticated caller. Callers without credentials cannot be told apart: only `max`."""
+    bytes: Size = 256 * 1024**2
+    """All that held calls may keep together of what clients and the server sent: arguments, questions, answers."""
     grace: Duration = 60.0
     """How long an outcome that nobody fetched is kept."""
 

@@ -67,6 +67,18 @@ async def test_a_greedy_caller_does_not_starve_another(newest: Running, gateway:
             assert (await ann.tool("ask_name")).asked, "there is room again"
 
 
+async def test_holds_are_bounded_by_their_size_too(newest: Running, gateway: Gateways) -> None:
+    """Ours: `holds.bytes`. A few calls with large arguments weigh as much as many."""
+    served = await gateway(newest.url, holds={"bytes": "1MiB"})
+    async with Wire(served.url) as wire:
+        heavy = await wire.tool("ask_name", {"tag": "x" * 700_000})
+        shed(await wire.tool("ask_name", {"tag": "y" * 700_000}))
+        light = await wire.tool("ask_name")
+        assert (await wire.retry(heavy, {"name": accept(name="Ann")})).text == "Hello Ann"
+        assert (await wire.tool("ask_name", {"tag": "z" * 700_000})).asked, "there is room again"
+        assert (await wire.retry(light, {"name": accept(name="Lee")})).text == "Hello Lee"
+
+
 async def test_one_listener_too_many_is_shed(newest: Running, gateway: Gateways) -> None:
     """Ours: `subscriptions.max`."""
     served = await gateway(newest.url, subscriptions={"max": 1})

@@ -209,7 +209,7 @@ def fuzz_across(seed: int, number: int) -> Findings:
         token = seal(office.ours, rng, request)
         for name, where, who in attempts:
             _try(where, token, who, name, findings)
-        office.now = NOW + 601
+        office.now = NOW + 606
         _try(office.ours, token, request, "too late", findings)
         office.now = NOW
         office.ours.check(token, request)  # and all the time it was good

@@ -39,6 +39,19 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
     assert ledger.hold("c", "C")
 
 
+def test_there_is_room_for_so_many_bytes_and_no_more() -> None:
+    ledger: Ledger[str] = Ledger(10, max_bytes=100)
+    ledger.hold("a", "A", size=60)
+
+    assert not ledger.hold("b", "B", size=41)
+    assert ledger.hold("c", "C", size=40)
+    ledger.resume("a")
+    assert ledger.hold("b", "B", size=41)
+    ledger.hold("b", "B", size=50)
+    ledger.forget("b")
+    assert ledger.hold("d", "D", size=60), "what comes back heavier, or goes, is counted once"
+
+
 def test_who_was_held_before_is_let_in_again_however_full_it_is() -> None:
     """Ours: a user who has answered one question must not lose the call to a newcomer at the second."""
     ledger: Ledger[str] = Ledger(1)
