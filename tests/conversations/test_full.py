@@ -74,7 +74,7 @@ async def test_holds_are_bounded_by_their_size_too(newest: Running, gateway: Gat
         heavy = await wire.tool("ask_name", {"tag": "x" * 400_000})
         shed(await wire.tool("ask_name", {"tag": "y" * 700_000}))
         light = await wire.tool("ask_name")
-        assert (await wire.retry(heavy, {"name": accept(name="Ann")})).text == "Hello Ann"
+        assert (await wire.retry(heavy, {"name": accept(name="Ann")})).text.startswith("Hello Ann")
         assert (await wire.tool("ask_name", {"tag": "z" * 400_000})).asked, "there is room again"
         assert (await wire.retry(light, {"name": accept(name="Lee")})).text == "Hello Lee"
 
