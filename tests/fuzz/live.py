@@ -76,6 +76,7 @@ async def target(folder: Path, upstream: Mapping[str, Any], **settings: Any) -> 
         {"sessions": {"mode": "pooled"}, "call_timeout": "5s", **upstream},
         log={"level": "warning", "format": "json"},
         limits={**limits, **settings.pop("limits", {})},
+        is_judged=False,
         **settings,
     ) as running:
         yield Target(running)

@@ -80,9 +80,12 @@ def free_port() -> int:
 
 @contextlib.asynccontextmanager
 async def serving(
-    folder: Path, upstream: Mapping[str, Any], *, wait: bool = True, **settings: Any
+    folder: Path, upstream: Mapping[str, Any], *, wait: bool = True, is_judged: bool = True, **settings: Any
 ) -> AsyncIterator[Serving]:
-    """Run `holdfast serve` with one upstream; killed at the end of the block if it still runs."""
+    """Run `holdfast serve` with one upstream; killed at the end of the block if it still runs.
+
+    Not judged: where a hostile server's malformed forms are handed on for the client to judge, and where memory is.
+    """
     port, admin = settings.pop("port", None) or free_port(), free_port()
     config = {
         "listen": f"127.0.0.1:{port}",
@@ -95,11 +98,12 @@ async def serving(
     file.write_text(json.dumps(config), "utf-8")  # JSON is YAML
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     notes = folder / "judged"
-    environment[NOTES] = str(notes)
+    if is_judged:
+        environment[NOTES] = str(notes)
     with log.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "tests.support.judged_serve", "serve", "--config", str(file)),
+            *("-m", "tests.support.judged_serve" if is_judged else "gateway", "serve", "--config", str(file)),
             cwd=ROOT,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
