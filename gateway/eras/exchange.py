@@ -98,9 +98,15 @@ class Exchange:
         """How the exchange ended, as the client hears it, or will hear when it is back."""
 
     @classmethod
-    def restored(cls, policy: AskPolicy, naming: KeyNaming, past: Past, *, may_rerun: bool) -> "Exchange":
-        """An exchange that another process held, and whose call still runs."""
+    def restored(
+        cls, policy: AskPolicy, naming: KeyNaming, past: Past, *, may_rerun: bool, declared: Mapping[str, Any]
+    ) -> "Exchange":
+        """An exchange that another process held, and whose call still runs.
+
+        Its server may ask again before the client's round is taken: what the client `declared` is known till then.
+        """
         exchange = cls(policy, naming, may_rerun=may_rerun)
+        exchange._asked.meet(declared, {})
         exchange.round, exchange.runs = past.round, past.runs
         exchange._asked.restore(past.open_asks, past.journal)
         exchange.state = State.HELD

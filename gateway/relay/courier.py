@@ -112,12 +112,20 @@ class Courier:
             await self._errands.pause()
 
     async def carry(
-        self, owner: str, upstream: str, exchange: str, round_: int, digest: str, request: ClientRequest
-    ) -> Listener:
+        self,
+        owner: str,
+        upstream: str,
+        exchange: str,
+        round_: int,
+        digest: str,
+        request: ClientRequest,
+        listener: Listener,
+    ) -> None:
         """Have a round carried out by the replica that has the exchange; returns once it is under way there.
 
-        Should that replica die later, the listener goes to the heir it was entrusted to (`Listener.entrust`)
-        with an `OwnerGone`, or with `StoreUnavailable` if the store stays away too long.
+        What is heard there, `listener` hears here. Should that replica die later, it goes to the heir it was
+        entrusted to (`Listener.entrust`) with an `OwnerGone`, or with `StoreUnavailable` if the store stays away
+        too long.
 
         Raises:
             OwnerGone: it is dead, silent, or does not know the exchange: nothing is under way, as far as one knows.
@@ -126,7 +134,7 @@ class Courier:
         """
         if not self._store.is_shared:
             raise OwnerGone("there is no other replica")
-        return await self._errands.run(owner, upstream, exchange, round_, digest, request)
+        await self._errands.run(owner, upstream, exchange, round_, digest, request, listener)
 
     # --- what comes in -----------------------------------------------------------------
 

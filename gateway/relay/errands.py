@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from gateway.eras.notifications import RoundFilter
 from gateway.errors import BodyTooLarge, CallLost, Overloaded
 from gateway.relay.hearts import Hearts
 from gateway.relay.letters import (
@@ -27,7 +26,6 @@ from gateway.relay.listener import Listener, Reply
 from gateway.relay.mail import LetterTooLarge, Mail
 from gateway.relay.request import ClientRequest
 from gateway.stores.protocol import InboxFull, Store, StoreUnavailable
-from gateway.telemetry.names import Rung
 from gateway.upstreams.background import Background
 from gateway.wire.jsonrpc import Notification, NotJson, NotJsonRpc, parse
 
@@ -68,9 +66,16 @@ class Errands:
         self._farewells = Background()
 
     async def run(
-        self, owner: str, upstream: str, exchange: str, round_: int, digest: str, request: ClientRequest
-    ) -> Listener:
-        """Have a round carried out by `owner`; returns once that is under way there.
+        self,
+        owner: str,
+        upstream: str,
+        exchange: str,
+        round_: int,
+        digest: str,
+        request: ClientRequest,
+        listener: Listener,
+    ) -> None:
+        """Have a round carried out by `owner`, and heard by `listener`; returns once that is under way there.
 
         Raises:
             OwnerGone: nothing was heard of it.
@@ -83,7 +88,6 @@ class Errands:
             raise OwnerGone(f"replica {owner} is dead")
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
-        listener = Listener(RoundFilter(request.progress_token, request.log_level), rung=Rung.ROUTED)
         listener.exchange_id, listener.round = exchange, round_
         listener.joined(lambda _: self._leave(number))
         carry = Carry(self._replica, number, upstream, exchange, round_, digest, pack_request(request))
@@ -112,7 +116,6 @@ class Errands:
             raise
         if errand.loss is not None:
             raise errand.loss
-        return listener
 
     def hear(self, letter: Accepted | Told | Said | Unknown) -> None:
         """What the owner writes. About a round that is over here, nothing needs to be heard."""

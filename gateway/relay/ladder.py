@@ -82,11 +82,14 @@ class Ladder:
             CallLost: the exchange cannot be brought back.
         """
         listener = new_listener(retry.request, Rung.LIVE)
-        # Two retries of one ticket must not bring it back twice.
+        await self._find(retry, listener)
+        return listener
+
+    async def _find(self, retry: Retry, listener: Listener) -> None:
+        # Two retries of one ticket, or one retry that comes to this twice, must not bring it back twice.
         async with self._climbing.setdefault(retry.claims.exchange, asyncio.Lock()):
-            if await self._live(retry, listener):
-                return listener
-            return await self._elsewhere(retry, listener)
+            if not await self._live(retry, listener):
+                await self._elsewhere(retry, listener)
 
     async def join(self, carried: CarriedRound) -> Listener:
         """The same for a client that another replica has: it has checked the ticket, and only *live* is left."""
@@ -141,38 +144,41 @@ class Ladder:
             if not await self._place.directory.is_mine(driver.exchange_id):
                 driver.disown()
 
-    async def _elsewhere(self, retry: Retry, listener: Listener) -> Listener:
+    async def _elsewhere(self, retry: Retry, listener: Listener) -> None:
         try:
             for _ in range(_MOST_OWNERS):
                 owner = await self._place.directory.owner(retry.claims.exchange)
-                carried = await self._carry(owner, retry)
-                if carried is not None:
-                    return carried
-                if await self._take_over(owner, retry, listener):
-                    return listener
+                if await self._carry(owner, retry, listener) or await self._take_over(owner, retry, listener):
+                    return
         except StoreUnavailable as error:
             # Nobody knows who has it. The hold is untouched, and the same ticket is good again in a moment.
             raise Overloaded("the store is away") from error
         raise Overloaded("its replicas keep dying")
 
-    async def _carry(self, owner: Owner | None, retry: Retry) -> Listener | None:
-        """Have the round carried out where its exchange is; None: it is nowhere that answers."""
+    async def _carry(self, owner: Owner | None, retry: Retry, listener: Listener) -> bool:
+        """Have the round carried out where its exchange is. False: it is nowhere that answers."""
         directory, claims = self._place.directory, retry.claims
         if directory.is_nobodys(owner):
-            return None
+            return False
         # A store that was emptied knows no owner, but the ticket still names the one that it had.
         replica = claims.owner if owner is None else owner.replica
         if self._courier is None or directory.is_me(replica):
-            return None
+            return False
+        listener.entrust(lambda orphan, _: self._inherit(orphan, retry))
         try:
-            listener = await self._courier.carry(
-                replica, self._place.name, claims.exchange, claims.round, retry.digest, retry.request
+            await self._courier.carry(
+                replica,
+                self._place.name,
+                claims.exchange,
+                claims.round,
+                retry.digest,
+                retry.request,
+                listener,
             )
         except OwnerGone:
-            return None
-        listener.rung, listener.exchange_id, listener.round = Rung.ROUTED, claims.exchange, claims.round
-        listener.entrust(lambda orphan, _: self._inherit(orphan, retry))
-        return listener
+            return False
+        listener.rung = Rung.ROUTED
+        return True
 
     def _inherit(self, orphan: Listener, retry: Retry) -> None:
         """The replica that carried the round out has died in it."""
@@ -180,17 +186,16 @@ class Ladder:
 
     async def _adopt(self, orphan: Listener, retry: Retry) -> None:
         try:
-            owner = await self._place.directory.owner(retry.claims.exchange)
-            if not await self._take_over(owner, retry, orphan):
-                raise Overloaded("another replica was quicker")
-        except StoreUnavailable:
-            orphan.finish(Reply.of(Overloaded("the store is away")))
+            await self._find(retry, orphan)
         except GatewayError as error:
             orphan.finish(Reply.of(error))
 
     async def _take_over(self, owner: Owner | None, retry: Retry, listener: Listener) -> bool:
         """Become the owner, then bring the exchange back. False: another replica was quicker."""
         directory, claims = self._place.directory, retry.claims
+        if not self._place.tickets.is_current(claims):
+            # Only by now, or it would not have come so far. What it did meanwhile may be written down no more.
+            raise StateRejected("expired while its round was looked for")
         if directory.is_lost(owner):
             raise CallLost("hold_lost", "it was cancelled, or expired, where it was held")
         # How far had it come when its owner was last heard of? One stage further than this ticket's round: the
@@ -239,7 +244,8 @@ class Ladder:
             past = replace(
                 past, open_asks={}
             )  # a second delivery would be one too many: only the result is missing
-        exchange = Exchange.restored(place.policy, place.naming(request.target), past, may_rerun=False)
+        naming, declared = place.naming(request.target), request.capabilities
+        exchange = Exchange.restored(place.policy, naming, past, may_rerun=False, declared=declared)
         driver = Driver(place, claims.exchange, request, session, exchange)
         if not driver.pick_up(claims.request_id, claims.last_event_id):
             place.drivers.discard(driver)

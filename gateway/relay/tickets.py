@@ -102,6 +102,10 @@ class TicketOffice:
         )
         return self._box.open(token, expected, self._now() - _LEEWAY_SECONDS)
 
+    def is_current(self, claims: Claims) -> bool:
+        """Is a ticket that was checked still good? Its process may have been frozen since."""
+        return self._now() - _LEEWAY_SECONDS < claims.expires_at
+
 
 def _short(claims: Claims) -> Claims:
     """Without what grows with answers and questions, and what the server may choose to be long."""

@@ -25,6 +25,7 @@ from tests.support.asking import (
     CANCEL,
     DECLINE,
     DONE,
+    EVERYTHING,
     HINT,
     OK,
     REUSABLE,
@@ -250,7 +251,7 @@ def test_a_hold_that_another_process_had_goes_on_where_it_was() -> None:
     )
     talk = Conversation()
     naming = KeyNaming(HINT, ["first", "second", "third"])
-    talk.exchange = Exchange.restored(AskPolicy(), naming, past, may_rerun=False)
+    talk.exchange = Exchange.restored(AskPolicy(), naming, past, may_rerun=False, declared=EVERYTHING)
 
     assert (talk.exchange.state, talk.exchange.round) == (State.HELD, 2)
     assert talk.asked(form(7, "second")) == [], "the stream that is read again may bring it again"
@@ -262,6 +263,20 @@ def test_a_hold_that_another_process_had_goes_on_where_it_was() -> None:
     assert talk.on(SettleElapsed()) == [("hold", "third", "first-2")]
     talk.retry({"third": SAMPLE, "first-2": DECLINE})
     assert talk.on(DONE) == [OK, REUSABLE]
+
+
+def test_what_is_asked_before_the_client_of_a_restored_hold_is_heard_waits_for_it() -> None:
+    """Ours: its server was read on, and asks before the round that brought the hold back has been taken."""
+    talk = Conversation()
+    past = Past(round=2, runs=1, journal=[], open_asks={})
+    talk.exchange = Exchange.restored(
+        AskPolicy(), KeyNaming(HINT), past, may_rerun=False, declared={"elicitation": {}}
+    )
+
+    assert talk.asked(form(7, "second")) == []
+    talk.retry()
+    assert talk.on(SettleElapsed()) == [("hold", "second")]
+    assert talk.retry({"second": DECLINE}) == [("answer", 7, DECLINE)]
 
 
 # --- pauses ------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from gateway.errors import Overloaded
 from gateway.relay import errands as module
 from gateway.relay.errands import Errands, OwnerGone
 from gateway.relay.hearts import Hearts
+from gateway.relay.ladder import new_listener
 from gateway.relay.letters import Accepted, Carry, Left, Letter, Said, Told, Unknown, pack_reply
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.mail import Mail
@@ -17,6 +18,7 @@ from gateway.sealing.envelope import Envelope
 from gateway.stores.memory import MemoryStore
 from gateway.stores.protocol import StoreUnavailable
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.names import Rung
 from tests.support.couriers import RING, heard, reply, request
 
 LETTERS = 3
@@ -44,7 +46,9 @@ class Desk:
         return Mail(self.store, envelope, replica=replica, metrics=metrics, max_letter_bytes=10**6)
 
     async def run(self) -> Listener:
-        return await self.errands.run("there", "crm", "x", 1, "d", request())
+        listener = new_listener(request(), Rung.ROUTED)
+        await self.errands.run("there", "crm", "x", 1, "d", request(), listener)
+        return listener
 
     async def read(self) -> Letter:
         async with asyncio.timeout(5):

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from gateway.eras.notifications import RoundFilter
 from gateway.relay.courier import Bounds, Courier
 from gateway.relay.guests import UnknownExchange
+from gateway.relay.ladder import new_listener
 from gateway.relay.letters import CarriedRound
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.request import ClientRequest, Principal
@@ -109,7 +110,10 @@ class Replica:
     async def carry(self, owner: str, **changes: Any) -> Listener:
         """Have a round carried out elsewhere."""
         named = {"exchange": EXCHANGE, "round_": 1, "digest": "d", "upstream": UPSTREAM, "request": request()}
-        return await self.courier.carry(owner, **{**named, **changes})
+        carried: dict[str, Any] = {**named, **changes}
+        listener = new_listener(carried["request"], Rung.ROUTED)
+        await self.courier.carry(owner, **carried, listener=listener)
+        return listener
 
 
 async def heard(listener: Listener, seconds: float = 5.0) -> bytes | Reply:
