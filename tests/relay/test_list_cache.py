@@ -77,7 +77,7 @@ async def test_a_list_that_is_too_old_is_fetched_again() -> None:
         assert await asked.list() == 1
 
         async def is_new() -> bool:
-            return await asked.list() == 2
+            return bool(await asked.list() == 2)
 
         await until(is_new)
 
