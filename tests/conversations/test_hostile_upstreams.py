@@ -269,20 +269,6 @@ async def test_what_is_not_ours_is_dropped_and_the_answer_is_the_answer(
     assert heard.notifications == []
 
 
-async def test_a_challenge_that_no_header_may_carry_is_left_out(gateway: Gateways, server: Scripted) -> None:
-    """Ours: header injection through what the server says of itself."""
-
-    async def tool(turn: Turn) -> None:
-        await turn.write(b"HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer \x01\xff\r\nContent-Length: 0\r\n\r\n")
-
-    server.on["tools/call"] = tool
-    served = await gateway(server.url, **COLD)
-    async with Wire(served.url) as client:
-        heard = await client.tool("echo")
-    assert heard.status in (200, 401)
-    assert "WWW-Authenticate" not in heard.headers
-
-
 @pytest.mark.parametrize("id_", ["x" * 2000, "\r\nX: y", "\x00", 2**80, -1, ""], ids=lambda v: repr(v)[:12])
 async def test_an_odd_id_of_a_question_is_echoed_or_refused(
     gateway: Gateways, server: Scripted, id_: Any
