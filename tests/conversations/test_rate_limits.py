@@ -81,6 +81,19 @@ async def test_all_together_are_bounded_by_the_total(gateway: Gateways) -> None:
     assert statuses == [200, 200, 429, 429]
 
 
+async def test_each_upstream_counts_for_itself(gateway: Gateways) -> None:
+    """Issue: rate limits per principal and per upstream."""
+    async with Scripted() as server:
+        limited = {"url": server.url, "rate": {"per_principal": "1/h", "burst": 1}}
+        upstreams = {"one": limited, "two": limited, "free": {"url": server.url}}
+        served = await gateway.start({"listen": "127.0.0.1:0", "upstreams": upstreams})
+        statuses = []
+        for name in ("one", "one", "two", "two", "free", "free"):
+            async with Wire(served.gateway.url(name)) as client:
+                statuses.append((await client.request("tools/list")).status)
+    assert statuses == [200, 429, 200, 429, 200, 200]
+
+
 async def test_legacy_clients_count_too(gateway: Gateways) -> None:
     """Ours: there is one front door."""
     async with Scripted() as server:
