@@ -29,7 +29,7 @@ from typing import Final
 from aiohttp import web
 
 from gateway import __version__
-from gateway.edge.admin import admin_app
+from gateway.edge.admin import AdminRunner, admin_app
 from gateway.edge.challenges import Addresses
 from gateway.edge.doorway import Doorway, doorway
 from gateway.edge.front import Front, Handle
@@ -122,9 +122,8 @@ class Gateway:
                 version=__version__,
                 token=self._settings.admin_token,
             )
-            self.admin_address, _ = await self._listen(
-                web.AppRunner(admin, access_log=None), self._settings.admin
-            )
+            runner = AdminRunner(admin, self._settings.limits)
+            self.admin_address, _ = await self._listen(runner, self._settings.admin)
         self._is_ready = True
         for name in self._relays:
             self._log.info(LogEvent.LISTENING, upstream=name, url=self.url(name))

@@ -1,8 +1,7 @@
 """The admin listener: liveness, readiness, metrics, version. It knows nothing about MCP, and nothing secret.
 
 It stands on a port of its own, so that a probe does not wait behind traffic and
-the numbers are not offered to clients. Start its runner with `access_log=None`:
-a line per probe would bury the lines that matter.
+the numbers are not offered to clients.
 """
 
 import hashlib
@@ -14,6 +13,8 @@ import msgspec
 from aiohttp import web
 from pydantic import SecretStr
 
+from gateway.edge.connections import SERVER, Connections
+from gateway.settings.model import Limits
 from gateway.telemetry.metrics import Metrics
 
 Checks: TypeAlias = Mapping[str, bool | str]
@@ -64,7 +65,28 @@ def admin_app(
 
 async def _sign(_request: web.Request, response: web.StreamResponse) -> None:
     """Say no more: the library would name itself, its version and Python's."""
-    response.headers["Server"] = "holdfast"
+    response.headers["Server"] = SERVER
+
+
+class AdminRunner(web.AppRunner):
+    """Serves the routes over connections that are bounded, and that speak to bad HTTP as the public ones do."""
+
+    __slots__ = ("_limits",)
+
+    def __init__(self, app: web.Application, limits: Limits) -> None:
+        # A line per probe would bury the lines that matter.
+        super().__init__(app, access_log=None, keepalive_timeout=limits.idle)
+        self._limits = limits
+
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        return Connections(
+            made.request_handler,
+            request_factory=made.request_factory,
+            most=self._limits.connections,
+            turned_away=lambda _: None,  # what is counted is the public door's
+            **made._kwargs,  # noqa: SLF001 - the library builds its own kind of server and no other
+        )
 
 
 def _behind(token: SecretStr | None, handler: _Handler) -> _Handler:

@@ -18,7 +18,8 @@ from gateway.telemetry.names import DoorRefusal
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import encode_error
 
-_SERVER: Final = "holdfast"
+SERVER: Final = "holdfast"
+"""All that an answer tells of who gave it."""
 _BAD_HTTP: Final = encode_error(None, -32600, "The request is not valid HTTP")
 
 
@@ -27,7 +28,7 @@ class Request(web.BaseRequest):
 
     async def _prepare_hook(self, resp: web.StreamResponse) -> None:
         if resp.headers.get(hdrs.SERVER) == SERVER_SOFTWARE:
-            resp.headers[hdrs.SERVER] = _SERVER
+            resp.headers[hdrs.SERVER] = SERVER
 
 
 class Connections(web.Server):
@@ -89,11 +90,17 @@ class _Connection(RequestHandler):
     ) -> web.StreamResponse:
         """Say in a few fixed words that this is no HTTP; what else may go wrong is our bug, and logged as such."""
         if not isinstance(exc, HttpProcessingError):
-            return super().handle_error(request, status, exc, message)
+            return _signed(super().handle_error(request, status, exc, message))
         if isinstance(self._manager, Connections):
             self._manager.turned_away(DoorRefusal.BAD_HTTP)
         if request.writer.output_size > 0:
             raise ConnectionError("a response has begun already")
         response = web.Response(status=400, body=_BAD_HTTP, content_type=names.JSON)
         response.force_close()
-        return response
+        return _signed(response)
+
+
+def _signed(response: web.StreamResponse) -> web.StreamResponse:
+    # Such an answer belongs to no request of ours, and no hook of ours sees it.
+    response.headers[hdrs.SERVER] = SERVER
+    return response

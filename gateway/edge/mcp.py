@@ -46,7 +46,7 @@ from gateway.wire.versions import LEGACY_VERSIONS
 
 DISCOVER: Final = "server/discover"
 _TOOLS_CALL: Final = "tools/call"
-_ONCE: Final = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, names.SESSION_ID)
+_ONCE: Final = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, names.SESSION_ID, names.PROTOCOL_VERSION)
 _NONE: Final[list[str]] = []
 _INITIALIZE: Final = "initialize"
 _MODERN_REFUSALS: Final = frozenset({-32020, -32022})

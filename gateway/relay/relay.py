@@ -121,6 +121,7 @@ class Relay:
             ),
             doubt=self.era.doubt,
         )
+        shared.metrics.watch_sessions(name, self._place.pool.states)
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
         replays = ReplayPolicy(settings, self._fetch)

@@ -15,6 +15,9 @@ from gateway.wire.jsonrpc import Id, NotJson, Params, decode, encode
 
 ANONYMOUS: Final = "anonymous"
 _MOST_LEVELS: Final = 32
+_MOST_BYTES: Final = 32 * 1024
+"""It is kept with sessions and lists, of callers who may call themselves something new each time."""
+_TOO_LONG: Final = f"the client's capabilities and its clientInfo are longer than {_MOST_BYTES} bytes"
 _TOO_DEEP: Final = "the client's capabilities or its clientInfo are nested too deep"
 
 
@@ -57,12 +60,14 @@ class ClientRequest(Struct, frozen=True):
         """Whose sessions may serve this request.
 
         Raises:
-            InvalidParams: what the client says of itself is nested beyond reason.
+            InvalidParams: what the client says of itself is nested or long beyond reason.
         """
         principal = self.principal
         try:
             capabilities = encode(self.capabilities)
             client_info = encode(self.client_info)
+            if len(capabilities) + len(client_info) > _MOST_BYTES:
+                raise InvalidParams(detail=_TOO_LONG)
             return _caller(
                 principal.id, principal.is_authenticated, capabilities, client_info, principal.authorization
             )

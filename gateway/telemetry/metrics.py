@@ -6,7 +6,8 @@ fixed number of distinct values: what does not fit is counted as `other`.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from prometheus_client import (
@@ -162,13 +163,11 @@ class Metrics:
         """So many clients listen now."""
         self._subscriptions.labels(self._place(upstream)).set(count)
 
-    def session_moved(self, upstream: str, before: SessionState | None, after: SessionState | None) -> None:
-        """A session changed its state; `None` is before its birth and after its end."""
-        place = self._place(upstream)
-        if before is not None:
-            self._sessions.labels(place, before.value).dec()
-        if after is not None:
-            self._sessions.labels(place, after.value).inc()
+    def watch_sessions(self, upstream: str, states: Callable[[], Mapping[SessionState, int]]) -> None:
+        """Have the upstream's sessions counted at each scrape: a count kept beside them could drift from them."""
+        for state in SessionState:
+            counted = partial(_count_of, states, state)
+            self._sessions.labels(self._place(upstream), state.value).set_function(counted)
 
     def handshake(self, upstream: str, outcome: HandshakeOutcome) -> None:
         """An attempt to open a session ended."""
@@ -215,3 +214,7 @@ class Metrics:
 
     def _place(self, upstream: str) -> str:
         return upstream if upstream in self._upstreams else OTHER
+
+
+def _count_of(states: Callable[[], Mapping[SessionState, int]], state: SessionState) -> float:
+    return float(states()[state])

@@ -9,7 +9,7 @@ between fork and exec, in a process that has threads.
 
 import asyncio
 import os
-import subprocess
+import subprocess  # nosec B404  # one program, our own, and no shell
 import sys
 import time
 from pathlib import Path
@@ -71,7 +71,7 @@ class Guard:
             if self._process.stdin is not None:
                 self._process.stdin.close()
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own program, our own interpreter
+            self._process = subprocess.Popen(  # noqa: S603  # nosec B603  # our own program, our own interpreter
                 [sys.executable, "-I", "-S", "-B", str(_PROGRAM), f"{_VARIABLE}={self._mark}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

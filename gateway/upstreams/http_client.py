@@ -14,6 +14,8 @@ from gateway.upstreams.http1 import ConnectFailed, Http1
 from gateway.upstreams.http1_connection import Response
 from gateway.wire.headers import is_field_value
 
+_LONGEST_CHALLENGE: Final = 4096
+"""Characters. Clients read no response that has a header of more than 8 KiB, so it would hide the 401 itself."""
 IDLE_CONNECTION_SECONDS: Final = 4.0
 """Servers close idle connections after five; one that is closed while we send costs a call."""
 _MOST_REDIRECTS: Final = 3
@@ -104,8 +106,9 @@ def is_same_origin(one: URL, other: URL) -> bool:
 
 def challenge_of(response: Response) -> str | None:
     """The server's `WWW-Authenticate`, if it is fit to be a header of ours."""
-    challenge = response.headers.get(hdrs.WWW_AUTHENTICATE)
-    return challenge if challenge is not None and is_field_value(challenge) else None
+    challenge = response.headers.get(hdrs.WWW_AUTHENTICATE, "")
+    is_fit = 0 < len(challenge) <= _LONGEST_CHALLENGE and is_field_value(challenge)
+    return challenge if is_fit else None
 
 
 def translated(error: Exception) -> GatewayError:

@@ -13,6 +13,7 @@ from typing import Final
 
 from gateway.errors import GatewayError, Overloaded
 from gateway.settings.upstream import Sessions
+from gateway.telemetry.names import SessionState
 from gateway.upstreams.background import Background
 from gateway.upstreams.session import Session
 
@@ -77,6 +78,7 @@ class Pool:
         """Sessions that somebody listens on beside the calls: not idle, even if no call uses them."""
         self._taken = 0
         """Sessions idle, at work or being opened; parked ones are the holds' business."""
+        self._opening = 0
         self._queue: deque[_Waiter] = deque()
         self._turns: dict[Caller, _Turns] = {}
         self._warming: set[Caller] = set()
@@ -170,6 +172,13 @@ class Pool:
         """How many sessions there are, by state."""
         return {"idle": len(self._idle_since), "open": len(self._owner)}
 
+    def states(self) -> dict[SessionState, int]:
+        """How many are in which part of their life."""
+        idle, opening = len(self._idle_since), self._opening
+        leased = self._taken - idle - opening
+        counts = (opening, idle, leased, len(self._owner) - idle - leased)
+        return dict(zip(SessionState, counts, strict=True))
+
     async def close(self) -> None:
         """Close every session, and wait for the servers to take note."""
         self._is_closed = True
@@ -238,11 +247,14 @@ class Pool:
             if not new and not given.is_dead:
                 return given
             self._retire(given, keep_place=True)
+        self._opening += 1
         try:
             session = await self._open_for(caller)
         except BaseException:
             self._free_place()
             raise
+        finally:
+            self._opening -= 1
         if self._is_closed:
             await session.close()
             raise Overloaded("shutting down")

@@ -208,3 +208,15 @@ async def test_a_body_in_drops_is_given_up_and_holds_up_nobody(served: Served, s
     status, body = await sent(served, call()[:-3])
     assert (status, json.loads(body)["error"]["message"]) == (408, "The request body did not arrive in time")
     await is_unharmed(served, server)
+
+
+async def test_a_client_with_megabytes_to_say_of_itself_is_refused(served: Served, server: Scripted) -> None:
+    """Ours: what it declares is kept, for every new name anew."""
+    named = {"name": "a", "version": "x" * 1_000_000}
+    headers, body = modern("tools/call", name="echo", arguments={})
+    body["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = named
+    data = dump(body).encode()
+    status, told = await sent(served, written([*headers.items(), ("Content-Length", str(len(data)))], data))
+    assert (status, json.loads(told)["error"]["code"]) == (400, -32602)
+    assert len(told) < 500
+    await is_unharmed(served, server)

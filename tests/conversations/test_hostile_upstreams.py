@@ -15,6 +15,8 @@ from tests.support.scripted_sse import ScriptedSse, accept, respond
 from tests.support.wire import Wire
 
 COLD = {"sessions": {"warm": 0}}
+MOST_COURTESIES = 32
+"""Answers to pings, and to what nobody knows, that may be on their way at once."""
 
 
 @pytest.fixture
@@ -119,14 +121,10 @@ async def test_a_flood_of_pings_is_answered_within_bounds_and_the_call_goes_on(
     gateway: Gateways, server: Scripted
 ) -> None:
     """Ours: each answer is a request of ours; a server must not make us send them without end."""
-    running: list[int] = [0]
-    most: list[int] = [0]
+    is_over = asyncio.Event()
 
     async def answered(turn: Turn) -> None:
-        running[0] += 1
-        most[0] = max(most[0], running[0])
-        await asyncio.sleep(0.01)  # so that they pile up
-        running[0] -= 1
+        await is_over.wait()  # so that they pile up
         await turn.reply(202)
 
     async def tool(turn: Turn) -> None:
@@ -138,10 +136,15 @@ async def test_a_flood_of_pings_is_answered_within_bounds_and_the_call_goes_on(
         await turn.finish()
 
     server.on |= {"tools/call": tool, "answer": answered}
-    served = await gateway(server.url, **COLD)
+    served = await gateway(server.url, sessions={"mode": "pooled"})
     async with Wire(served.url) as client:
         assert (await client.tool("echo")).text == "done"
-    assert 0 < most[0] <= 32
+        # All of it was heard before that, and no answer has been taken yet: these are all that there will be.
+        await server.wait_until(lambda: len(server.seen("answer")) >= MOST_COURTESIES)
+        is_over.set()
+        server.on.pop("tools/call")
+        assert (await client.tool("echo")).text == "done"
+    assert len(server.seen("answer")) == MOST_COURTESIES
 
 
 async def test_a_flood_of_questions_is_cut_off(gateway: Gateways, server: Scripted) -> None:
@@ -186,7 +189,7 @@ async def test_a_question_with_a_remote_schema_fetches_nothing(gateway: Gateways
     async with Scripted() as trap:
         schema = {
             "type": "object",
-            "properties": {"name": {"$ref": f"http://127.0.0.1:{trap.port}/schema.json"}},
+            "properties": {"name": {"type": "string", "$ref": f"http://127.0.0.1:{trap.port}/schema.json"}},
         }
 
         async def tool(turn: Turn) -> None:
@@ -264,20 +267,6 @@ async def test_what_is_not_ours_is_dropped_and_the_answer_is_the_answer(
         heard = await client.tool("echo", token="mine")
     assert heard.text == "first"
     assert heard.notifications == []
-
-
-async def test_a_challenge_that_no_header_may_carry_is_left_out(gateway: Gateways, server: Scripted) -> None:
-    """Ours: header injection through what the server says of itself."""
-
-    async def tool(turn: Turn) -> None:
-        await turn.write(b"HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer \x01\xff\r\nContent-Length: 0\r\n\r\n")
-
-    server.on["tools/call"] = tool
-    served = await gateway(server.url, **COLD)
-    async with Wire(served.url) as client:
-        heard = await client.tool("echo")
-    assert heard.status in (200, 401)
-    assert "WWW-Authenticate" not in heard.headers
 
 
 @pytest.mark.parametrize("id_", ["x" * 2000, "\r\nX: y", "\x00", 2**80, -1, ""], ids=lambda v: repr(v)[:12])

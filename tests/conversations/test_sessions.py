@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
-from tests.support.gateways import Gateways
+from gateway.telemetry.names import SessionState
+from tests.support.gateways import UPSTREAM, Gateways
 from tests.support.peers import FIXTURE_KINDS, LegacyServers, Running, start_legacy
+from tests.support.scripted import Scripted, asking
 from tests.support.seen import Seen, seen_by, sent_on, session_of, unique
 from tests.support.waiting import until
 from tests.support.wire import Wire, accept
@@ -270,3 +272,26 @@ async def test_a_cancelled_call_ends_its_session_and_not_the_next_one(
         after = await echoed(wire, newest, 1)
 
     assert after != [session]
+
+
+async def test_operators_see_how_many_sessions_there_are_and_what_they_do(gateway: Gateways) -> None:
+    """Ours: `holdfast_sessions` is counted when it is scraped."""
+    async with Scripted() as server:
+        server.on["tools/call"] = asking
+        served = await gateway(server.url, sessions={"mode": "pooled"})
+
+        def counted() -> dict[SessionState, float | None]:
+            value = served.gateway._metrics.registry.get_sample_value
+            names = {state: {"upstream": UPSTREAM, "state": state.value} for state in SessionState}
+            return {state: value("holdfast_sessions", labels) for state, labels in names.items()}
+
+        async with Wire(served.url) as client:
+            asked = await client.tool("greet")
+            held = counted()
+            assert held == {**held, SessionState.HELD: 1, SessionState.LEASED: 0, SessionState.OPENING: 0}
+            assert "Ada" in (await client.retry(asked, {"name": accept(name="Ada")})).text
+            assert counted() == {
+                **held,
+                SessionState.HELD: 0,
+                SessionState.IDLE: (held[SessionState.IDLE] or 0) + 1,
+            }

@@ -1,5 +1,7 @@
 """The admin listener as a kubelet and a scraper see it."""
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,10 +10,13 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 from pydantic import SecretStr
 from structlog.testing import capture_logs
+from yarl import URL
 
-from gateway.edge.admin import admin_app
+from gateway.edge.admin import AdminRunner, admin_app
+from gateway.settings.model import Limits
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import Outcome
+from tests.support.gateways import Gateways
 
 AdminClient = TestClient[web.Request, web.Application]
 Serve = Callable[[web.Application], Awaitable[AdminClient]]
@@ -138,3 +143,66 @@ async def test_everything_else_is_behind_the_token(guarded: AdminClient, path: s
             assert TOKEN not in await reply.text()
     async with guarded.get(path, headers={"Authorization": f"Bearer {TOKEN}"}) as reply:
         assert reply.status == 200
+
+
+# --- what is no HTTP -------------------------------------------------------------------------
+
+BAD = (
+    b"GET /secret\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
+    b"GET /livez HTTP/9.9\r\nHost: x\r\n\r\n",
+    b"BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET http://[::1 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /livez HTTP/1.1\r\nHost: x\r\nHost: secret\r\n\r\n",
+    b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+    b"GET /livez HTTP/1.1\r\nHost: x\r\nX: " + b"secret" * 2000 + b"\r\n\r\n",
+)
+
+
+@pytest.mark.parametrize("data", BAD, ids=lambda data: repr(data[:24]))
+@pytest.mark.parametrize("is_admin", [True, False], ids=["admin", "public"])
+async def test_bad_http_learns_nothing_from_either_listener(
+    gateway: Gateways, caplog: pytest.LogCaptureFixture, data: bytes, *, is_admin: bool
+) -> None:
+    """Ours: the library would repeat what was sent, name its version, and write a traceback to the log for each."""
+    served = await gateway("http://127.0.0.1:9/mcp", settings={"admin": "127.0.0.1:0"})
+    admin, public = served.gateway.admin_address, URL(served.url)
+    assert admin is not None
+    place = (admin.host, admin.port) if is_admin else (str(public.host), public.port)
+    told = await _told(place, data)
+    head, _, body = told.partition(b"\r\n\r\n")
+    assert head.split(b"\r\n")[0].endswith(b" 400 Bad Request")
+    assert b"Server: holdfast" in head.split(b"\r\n")
+    assert b"not valid HTTP" in body
+    assert not re.search(rb"(?i)aiohttp|python|traceback|secret", told)
+    assert [record.name for record in caplog.records if record.name.startswith("aiohttp")] == []
+
+
+async def test_a_bug_of_ours_shows_no_trace_and_no_version(metrics: Metrics) -> None:
+    """Ours: what went wrong is for the log."""
+
+    def broken() -> dict[str, bool | str]:
+        raise RuntimeError("secret")
+
+    runner = AdminRunner(admin_app(metrics=metrics, checks=broken, version="1.2.3"), Limits())
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        told = await _told((host, port), b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    finally:
+        await runner.cleanup()
+    assert told.startswith(b"HTTP/1.1 500 ")
+    assert b"Server: holdfast\r\n" in told
+    assert not re.search(rb"(?i)aiohttp|python|traceback|secret", told)
+
+
+async def _told(place: tuple[str, int | None], data: bytes) -> bytes:
+    """All that is said to this, until the connection is closed."""
+    reader, writer = await asyncio.open_connection(*place)
+    try:
+        writer.write(data)
+        async with asyncio.timeout(5):
+            return await reader.read()
+    finally:
+        writer.close()

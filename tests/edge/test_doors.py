@@ -1,5 +1,6 @@
 """Doors: who gets in and as whom, by headers and address alone."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -220,6 +221,24 @@ def test_who_has_no_key_does_not_get_in(headers: Headers) -> None:
     """Ours: also not with the hash of one."""
     with pytest.raises(Unauthorized):
         door(mode="api_key", api_keys=KEYS).admit(request(headers))
+
+
+@pytest.mark.parametrize("key", ["key-of-ci", "key-of-ops", "wrong"])
+def test_every_key_is_compared_in_constant_time_whichever_fits(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """Issue: constant-time. What can be pinned is that each hash is compared, and by what."""
+    compared: list[bytes] = []
+
+    def compare(known: bytes, given: bytes) -> bool:
+        compared.append(known)
+        return known == given
+
+    monkeypatch.setattr("gateway.edge.doors.hmac.compare_digest", compare)
+    given = door(mode="api_key", api_keys=KEYS)
+    with contextlib.suppress(Unauthorized):
+        given.admit(request([("X-API-Key", key)]))
+    assert sorted(compared) == sorted(bytes.fromhex(known) for known in KEYS.values())
 
 
 def test_two_different_keys_are_refused_and_one_key_twice_is_not() -> None:

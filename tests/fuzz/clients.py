@@ -7,29 +7,23 @@ from pathlib import Path
 from typing import Final
 
 from tests.fuzz.http_requests import good_call, malformed
-from tests.fuzz.live import Findings, Target, target
+from tests.fuzz.live import Findings, Target, parts_of, target
 from tests.fuzz.patient_upstream import PatientUpstream
 
 _SECONDS: Final = 15.0
 """After which an answer that has not come never will."""
 _CONNECTIONS: Final = 160
 _GOOD_EVERY: Final = 100
-_WARM_SHARE: Final = 10
-"""Memory is compared from after this part of the run: by then every table has been filled once."""
 
 
 async def fuzz(seed: int, number: int, folder: Path) -> Findings:
     """Send so many, each on a connection of its own unless the one before has left one open."""
     findings = Findings()
     async with PatientUpstream() as upstream, target(folder, {"url": upstream.url}) as gateway:
-        warm = number // _WARM_SHARE
-        await _volley(gateway, upstream, findings, seed, warm)
-        findings.rss_before = gateway.rss()
-        await _volley(gateway, upstream, findings, seed + 1, number - warm)
-        findings.rss_after = gateway.rss()
-        if gateway.process.process.returncode is not None:
-            findings.faults.append("the process died")
-        findings.faults += gateway.complaints()
+        for part, size in enumerate(parts_of(number)):
+            await _volley(gateway, upstream, findings, seed + part, size)
+            findings.memory.append(gateway.rss())
+        await gateway.at_rest(findings)
     return findings
 
 

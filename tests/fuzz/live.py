@@ -9,10 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from tests.support.serving import Serving, serving
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _OURS = ("internal_error", "task_failed")
+
+PARTS = 10
+"""Of a run. Memory is noted after each: a leak goes on growing, tables and arenas are full one day."""
+
+
+def parts_of(number: int) -> list[int]:
+    """How many of so many are in each part."""
+    return [number * (part + 1) // PARTS - number * part // PARTS for part in range(PARTS)]
 
 
 @dataclass
@@ -26,8 +36,12 @@ class Findings:
     faults: list[str] = field(default_factory=list)
     """Answers of 5xx, hangs, good calls that failed, errors in the log."""
     good_calls: int = 0
-    rss_before: int = 0
-    rss_after: int = 0
+    memory: list[int] = field(default_factory=list)
+    """Bytes, after each tenth of the run."""
+    held: int = 0
+    """Calls that are still held at the end."""
+    sessions: int = 0
+    """With the upstream, at the end."""
 
     @property
     def total(self) -> int:
@@ -49,6 +63,21 @@ class Target:
         """Bytes of memory."""
         statm = Path(f"/proc/{self.process.process.pid}/statm").read_text("ascii")
         return int(statm.split()[1]) * _PAGE
+
+    async def gauge(self, name: str) -> int:
+        """What its metrics say, all series of a name together."""
+        async with aiohttp.ClientSession() as http, http.get(f"{self.process.admin}/metrics") as response:
+            lines = (await response.text()).split("\n")
+        named = [line for line in lines if line.startswith((f"holdfast_{name}{{", f"holdfast_{name} "))]
+        return round(sum(float(line.rpartition(" ")[2]) for line in named))
+
+    async def at_rest(self, findings: Findings) -> None:
+        """Note what is left when a run is over."""
+        findings.held = await self.gauge("holds_open")
+        findings.sessions = await self.gauge("sessions")
+        if self.process.process.returncode is not None:
+            findings.faults.append("the process died")
+        findings.faults += self.complaints()
 
     def complaints(self) -> list[str]:
         """Lines of its log that mean a bug of ours, or a traceback."""

@@ -60,8 +60,9 @@ class Report:
         answers = ", ".join(f"{status}: {count:,}" for status, count in sorted(found.answers.items()))
         self._text(
             f"{found.total:,} sent. Answers to the client: {answers}. {found.good_calls:,} good calls in between. "
-            f"Memory {found.rss_before / _MIB:.0f} MiB after the first tenth, {found.rss_after / _MIB:.0f} MiB at the "
-            f"end. Faults (5xx, no answer, a failed good call, an error in the log): {len(found.faults)}."
+            f"Memory after each tenth, in MiB: {', '.join(f'{size / _MIB:.0f}' for size in found.memory)}. At the end "
+            f"{found.held:,} held calls and {found.sessions:,} sessions. Faults (5xx, no answer, a failed good call, "
+            f"an error in the log): {len(found.faults)}."
         )
         self.faults += found.faults
 

@@ -34,6 +34,8 @@ async def test_no_malformed_request_is_our_fault(tmp_path: Path) -> None:
     found = await clients.fuzz(14, 600, tmp_path)
     assert found.faults == []
     assert found.total == 600
+    assert len(found.memory) == live.PARTS
+    assert (found.held, found.sessions > 0) == (0, True)
 
 
 async def test_no_answer_of_a_hostile_server_is_our_fault(tmp_path: Path) -> None:

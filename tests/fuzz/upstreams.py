@@ -10,7 +10,7 @@ from typing import Any, Final
 import aiohttp
 
 from tests.fuzz.http_requests import modern
-from tests.fuzz.live import Findings, Target, target
+from tests.fuzz.live import Findings, Target, parts_of, target
 from tests.fuzz.mutation import dump, spoil_bytes
 from tests.fuzz.patient_upstream import PatientUpstream
 from tests.fuzz.upstream_messages import event, message
@@ -19,7 +19,6 @@ from tests.support.scripted import Turn, text_result
 _SECONDS: Final = 20.0
 _LANES: Final = 24
 _GOOD_EVERY: Final = 25
-_WARM_SHARE: Final = 10
 _LOST: Final = b"closed the connection before it answered"
 _EVENTS: Final = 24
 """Malformed events before the answer, where the way is a stream. Most calls end with one of the first."""
@@ -150,15 +149,11 @@ async def fuzz(seed: int, calls: int, folder: Path) -> Findings:
         hostile = upstream.on["tools/call"] = Hostile(seed)
         options = {"url": upstream.url, "era": "legacy", "settle": "1ms", "holds": {"ttl": "1s", "max": 1000}}
         async with target(folder, options) as gateway:
-            warm = calls // _WARM_SHARE
-            await _volley(gateway, upstream, findings, seed, warm)
-            findings.rss_before = gateway.rss()
-            await _volley(gateway, upstream, findings, seed + 1, calls - warm)
-            findings.rss_after = gateway.rss()
+            for part, size in enumerate(parts_of(calls)):
+                await _volley(gateway, upstream, findings, seed + part, size)
+                findings.memory.append(gateway.rss())
             findings.sent["messages of the server"] = hostile.said
-            if gateway.process.process.returncode is not None:
-                findings.faults.append("the process died")
-            findings.faults += gateway.complaints()
+            await gateway.at_rest(findings)
     return findings
 
 

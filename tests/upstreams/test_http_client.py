@@ -1,14 +1,16 @@
 """What all HTTP channels share: redirects stay within the origin, faults have our names."""
 
 import ssl
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
+from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.errors import UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
 from gateway.upstreams.http1 import Http1
-from gateway.upstreams.http_client import is_same_origin, new_client, requested, translated
+from gateway.upstreams.http_client import challenge_of, is_same_origin, new_client, requested, translated
 from tests.support.scripted import Scripted, Turn
 
 
@@ -138,3 +140,20 @@ def test_a_connection_that_merely_breaks_may_have_run_the_call() -> None:
     error = aiohttp.ClientOSError(104, "reset")
     error.__cause__ = _ssl_error("APPLICATION_DATA_AFTER_CLOSE_NOTIFY")
     assert isinstance(translated(error), UpstreamLost)
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    ["", "a\r\nX: y", "a\rb", "a\nb", "a\x00", "a\x1b", "a\x7f", "a\udcff", "a" * 4097],
+    ids=lambda challenge: repr(challenge[:8]),
+)
+def test_a_challenge_that_is_unfit_to_be_a_header_is_none(challenge: str) -> None:
+    """Ours: whatever the parser may let through one day."""
+    response = Mock(headers=CIMultiDict({"WWW-Authenticate": challenge}))
+    assert challenge_of(response) is None
+
+
+def test_a_challenge_that_is_fit_is_told() -> None:
+    """Issue: a 401 with its `WWW-Authenticate`."""
+    assert challenge_of(Mock(headers=CIMultiDict({"WWW-Authenticate": "Bearer"}))) == "Bearer"
+    assert challenge_of(Mock(headers=CIMultiDict())) is None

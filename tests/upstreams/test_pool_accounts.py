@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import GatewayError, UpstreamUnreachable
+from gateway.telemetry.names import SessionState
 from gateway.upstreams.pool import Pool
 from gateway.upstreams.session import Session
 from tests.support.pools import Opener, caller, settings, turns
@@ -83,6 +84,12 @@ class World:
         pool = self.pool
         idle = len(pool._idle_since)
         assert pool._taken == idle + len(self.leased) + self.opener.waiting
+        assert pool.states() == {
+            SessionState.OPENING: self.opener.waiting,
+            SessionState.IDLE: idle,
+            SessionState.LEASED: len(self.leased),
+            SessionState.HELD: len(self.parked),
+        }
         if pool._first_in_queue() is not None:
             assert pool._taken >= self.max
             assert idle == 0, "someone waits although an idle session could make room"
