@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from gateway.eras.modern_forms import modern_form
 from gateway.eras.vocabulary import KIND_OF_METHOD, Ask, Kind
 from gateway.wire import canonical
 from gateway.wire.jsonrpc import Failure, NotJson, Raw, Request, decode, encode
@@ -151,12 +152,10 @@ def _is(ask: Ask, name: str, first: bytes) -> bool:
 
 
 def _form_schema(raw: Raw | None) -> Raw | dict[str, Any]:
-    """The schema as it was, unless it lacks what the modern schema requires of a form."""
+    """The schema as it was, unless it has what the modern schema knows no word for."""
     schema = as_object(raw)
-    properties = schema.get("properties")
-    if raw is not None and schema.get("type") == "object" and isinstance(properties, dict):
-        return raw
-    return {**schema, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
+    form = modern_form(schema)
+    return raw if raw is not None and form == schema else form
 
 
 def _single_property(ask: Ask) -> str | None:

@@ -51,21 +51,21 @@ def complaints(method: str | None, message: Json) -> list[str]:
     """What the schema has against a message in answer to this method; None if nobody knows of which."""
     if "method" in message:
         name = NOTIFICATIONS.get(message["method"])
-        return ["no such notification"] if name is None else _judged(name, message)
+        return ["no such notification"] if name is None else judged(name, message)
     if "error" in message:
         # Where nobody could tell whose error it is JSON-RPC wants null; the schema then wants nothing.
         named = {key: value for key, value in message.items() if key != "id" or value is not None}
         code = message["error"].get("code")
-        by_code = _judged(ERRORS[code], _in_place(ERRORS[code], named)) if code in ERRORS else []
-        return _judged("JSONRPCErrorResponse", named) + by_code
+        by_code = judged(ERRORS[code], _in_place(ERRORS[code], named)) if code in ERRORS else []
+        return judged("JSONRPCErrorResponse", named) + by_code
     if method is None:
-        return _judged("JSONRPCResultResponse", message)
+        return judged("JSONRPCResultResponse", message)
     result = message.get("result", {})
     is_asking = isinstance(result, dict) and result.get("resultType") == "input_required"
     name = "InputRequiredResult" if is_asking else RESULTS.get(method)
     if name is None:
         return [f"{method} has no result"]
-    return _judged("JSONRPCResultResponse", message) + _judged(name, result)
+    return judged("JSONRPCResultResponse", message) + judged(name, result)
 
 
 def definitions(version: str) -> Json:
@@ -81,7 +81,8 @@ def _in_place(name: str, message: Json) -> Any:
     return message if is_whole else message["error"]
 
 
-def _judged(name: str, value: Any) -> list[str]:
+def judged(name: str, value: Any) -> list[str]:
+    """What is wrong with a value of this type."""
     return [
         f"{name}: {problem.message[:300]} at /{'/'.join(map(str, problem.instance_path))}"
         for problem in _validator(name).iter_errors(_small(value))
