@@ -15,8 +15,10 @@ from gateway.wire.jsonrpc import Id, NotJson, Params, decode, encode
 
 ANONYMOUS: Final = "anonymous"
 _MOST_LEVELS: Final = 32
-_MOST_BYTES: Final = 32 * 1024
+_MOST_BYTES: Final = 64 * 1024
 """It is kept with sessions and lists, of callers who may call themselves something new each time."""
+_MOST_CACHED: Final = 4 * 1024
+"""Longer than what clients say of themselves, unless they send their icons along."""
 _TOO_LONG: Final = f"the client's capabilities and its clientInfo are longer than {_MOST_BYTES} bytes"
 _TOO_DEEP: Final = "the client's capabilities or its clientInfo are nested too deep"
 
@@ -68,7 +70,8 @@ class ClientRequest(Struct, frozen=True):
             client_info = encode(self.client_info)
             if len(capabilities) + len(client_info) > _MOST_BYTES:
                 raise InvalidParams(detail=_TOO_LONG)
-            return _caller(
+            is_small = len(capabilities) + len(client_info) <= _MOST_CACHED
+            return (_caller if is_small else _caller.__wrapped__)(
                 principal.id, principal.is_authenticated, capabilities, client_info, principal.authorization
             )
         except (NotJson, RecursionError):

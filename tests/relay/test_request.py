@@ -109,7 +109,7 @@ def test_whatever_a_client_declares_it_is_someone(capabilities: dict[str, Any]) 
 @pytest.mark.parametrize("name", ["client_info", "capabilities"])
 def test_what_a_client_says_of_itself_is_bounded(name: str) -> None:
     """Ours: it is kept, and each new one is another caller: a thousand of them must not fill the memory."""
-    fits, too_long = ({"name": "x" * size, "version": "1"} for size in (32_000, 33_000))
+    fits, too_long = ({"name": "x" * size, "version": "1"} for size in (65_000, 66_000))
     declared: dict[str, Any] = {"client_info": None, "capabilities": {}}
     assert replace(tool_call(), **{**declared, name: fits}).caller().principal == tool_call().principal.id
     with pytest.raises(InvalidParams, match="longer"):
