@@ -53,3 +53,18 @@ async def _watched_tasks() -> AsyncIterator[None]:
     if left:
         _, left = await asyncio.wait(left, timeout=_FAREWELL_SECONDS)
     assert not left, f"still running after the test: {sorted(str(task.get_coro()) for task in left)}"
+    await _no_socket_left_open()
+
+
+async def _no_socket_left_open() -> None:
+    """Found here, and not by whichever later test the garbage collector happens to run in."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, asyncio.SelectorEventLoop):
+        return
+    known = loop._transports  # type: ignore[attr-defined]  # asyncio has no word for "all of them"
+    until = loop.time() + _FAREWELL_SECONDS
+    while left := [transport for transport in known.values() if transport._sock is not None]:
+        if loop.time() > until:
+            names = [(transport, transport.get_extra_info("peername")) for transport in left]
+            pytest.fail(f"open after the test: {names}")
+        await asyncio.sleep(0.001)
