@@ -17,6 +17,7 @@ from gateway.settings.upstream import Upstream
 from gateway.upstreams.dialing import Dialer, Transport
 from gateway.upstreams.era_probe import ask_era
 from gateway.upstreams.forwarding import Forwarder
+from gateway.upstreams.http_sse import HttpSse
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.session import Session, open_session
 from gateway.upstreams.transport import Channel
@@ -68,6 +69,8 @@ class Findings:
     is_resumable: bool | None = None
     answers_json: bool | None = None
     serves_many: bool | None = None
+    tells_all: bool | None = None
+    """Does each client hear what is meant for another?"""
     asks_at_start: list[str] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
     """As the server lists them."""
@@ -199,7 +202,7 @@ async def _legacy(dialer: Dialer, forwarder: Forwarder | None, authorization: st
         if dialer.transport == "streamable-http" and forwarder is not None:
             await _look_at_responses(findings, forwarder, session, authorization)
         if dialer.transport == "sse":
-            findings.serves_many = await _serves_two(dialer, session, authorization)
+            findings.serves_many, findings.tells_all = await _serves_two(dialer, session, authorization)
     finally:
         await session.close()
     return findings
@@ -230,17 +233,21 @@ async def _look_at_responses(
         findings.is_resumable = how == "events with ids"
 
 
-async def _serves_two(dialer: Dialer, first: Session, authorization: str | None) -> bool:
-    """Does the first client still get its answers when a second one has come?"""
+async def _serves_two(dialer: Dialer, first: Session, authorization: str | None) -> tuple[bool, bool]:
+    """Does the first client still get its answers when a second one has come? Does that one hear them, too?"""
     second = await dialer.connect(authorization)
     try:
         async with asyncio.timeout(_PING_SECONDS):
             await first.call("probe-two", "ping", {})
+        # What it was told of the first one's answer has come before the answer to a question of its own.
+        with contextlib.suppress(GatewayError, TimeoutError):
+            async with asyncio.timeout(_PING_SECONDS):
+                await second.request("probe-three", encode_request("probe-three", "ping", {}), lambda _: True)
+        return True, isinstance(second, HttpSse) and second.has_overheard
     except (GatewayError, TimeoutError):
-        return False
+        return False, False
     finally:
         await second.close()
-    return True
 
 
 # --- both ------------------------------------------------------------------------------------

@@ -110,6 +110,13 @@ def warnings(findings: Findings) -> Iterator[str]:
         yield "Over HTTP+SSE a dropped connection is a lost session: calls in progress are lost with it."
         if findings.serves_many is False:
             yield "It serves one client only: a second one takes over what is meant for the first."
+        if findings.tells_all:
+            yield "It tells every client what is meant for one, questions too: callers are not kept apart."
+    if findings.transport == "stdio":
+        yield (
+            "Each call may get a process of its own: what one keeps in memory for the next needs "
+            "`sessions: {mode: affinity}`."
+        )
     if findings.asks_at_start:
         kinds = ", ".join(findings.asks_at_start)
         yield f"It asks as soon as it is initialized ({kinds}): the first call of each caller brings the question."
@@ -125,7 +132,7 @@ def configuration(findings: Findings, target: str | Sequence[str]) -> str:
         lines.append(f"    transport: {findings.transport}")
     else:
         lines.append(f"    command: {json.dumps(list(target), ensure_ascii=False)}")
-    if findings.serves_many is False:
+    if findings.serves_many is False or findings.tells_all:
         lines.append("    sessions: {mode: affinity, max: 1, warm: 0}")
     return "\n".join(lines)
 

@@ -62,7 +62,9 @@ class Dialer:
         self._tls = client_context(settings.tls) if settings.tls.is_set else None
         self._own_headers = own_headers(settings)
         sessions = settings.sessions
-        self._spares = Spares(self._start_process, number=sessions.warm, idle=sessions.idle)
+        self._spares = Spares(
+            self._start_process, number=min(sessions.warm, sessions.max), idle=sessions.idle
+        )
 
     @property
     def transport(self) -> Transport | None:

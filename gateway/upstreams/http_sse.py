@@ -104,6 +104,11 @@ class HttpSse:
             raise
         self.session_id = _session_id(self._endpoint)
 
+    @property
+    def has_overheard(self) -> bool:
+        """Did the stream bring the answer to a question that was not asked here?"""
+        return self._stream.has_overheard
+
     def speak(self, version: str) -> None:
         """This transport has no header for it."""
 

@@ -28,9 +28,11 @@ class _Waiting:
 class OneStream:
     """The receiving half of a channel: fed by its transport with `hear` until `end`."""
 
-    __slots__ = ("_deliver", "_ended", "_ending", "_kept", "_waiting")
+    __slots__ = ("_deliver", "_ended", "_ending", "_kept", "_waiting", "has_overheard")
 
     def __init__(self) -> None:
+        self.has_overheard = False
+        """Has an answer come to something that nobody waits for here? Some servers tell everyone everything."""
         self._waiting: dict[Id, _Waiting] = {}
         self._deliver: Deliver | None = None
         self._kept: deque[Message] = deque(maxlen=_MOST_KEPT)
@@ -109,7 +111,9 @@ class OneStream:
 
     def _hear_answer(self, answer: Result | Failure) -> None:
         waiting = self._waiting_for(answer)
-        if waiting is not None and waiting.deliver(answer) and not waiting.answered.done():
+        if waiting is None:
+            self.has_overheard = True
+        elif waiting.deliver(answer) and not waiting.answered.done():
             waiting.answered.set_result(None)
 
     def _waiting_for(self, answer: Result | Failure) -> _Waiting | None:

@@ -1,5 +1,6 @@
 """The very first `server/discover`, right after the start: what the server can do, and not an empty promise."""
 
+import socket
 from typing import Any
 
 import pytest
@@ -48,3 +49,15 @@ async def test_a_command_is_waited_for(gateway: Gateways, kind: str) -> None:
     )
     assert "tools" in first["capabilities"]
     assert first == later
+
+
+async def test_a_server_that_cannot_be_met_is_not_said_to_have_no_tools(gateway: Gateways) -> None:
+    """Ours: the TypeScript client lists nothing, and says nothing, where `tools` is not declared."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    served = await gateway(f"http://127.0.0.1:{port}/mcp")
+    async with Wire(served.url) as wire:
+        first = (await wire.request("server/discover")).result
+        listed = await wire.request("tools/list")
+    assert (first["capabilities"], first["ttlMs"]) == ({"tools": {}}, 0)
+    assert listed.error["message"] == "The upstream server cannot be reached"

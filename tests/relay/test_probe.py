@@ -5,7 +5,8 @@ import pytest
 from gateway.errors import UpstreamFault, UpstreamUnauthorized
 from gateway.relay.probe import probe
 from gateway.settings.upstream import Upstream
-from tests.support.scripted import Scripted, Turn
+from tests.support.scripted import Json, Scripted, Turn
+from tests.support.scripted_sse import ScriptedSse, accept
 
 
 def at(server: Scripted) -> Upstream:
@@ -78,3 +79,23 @@ async def test_a_web_page_is_no_server() -> None:
         server.on |= {"initialize": page, "server/discover": page, "GET": page}
         with pytest.raises(UpstreamFault):
             await probe(at(server))
+
+
+@pytest.mark.parametrize("tells_all", [False, True])
+async def test_a_server_that_tells_every_client_everything_is_seen_to(tells_all: bool) -> None:  # noqa: FBT001
+    """As supergateway does over HTTP+SSE: one process, whose every word goes to all streams."""
+
+    async def pong(turn: Turn) -> None:
+        await accept(turn)
+        assert isinstance(turn.server, ScriptedSse)
+        own = turn.server.stream_of(turn)
+        assert own is not None
+        answer: Json = turn.answer({})
+        for stream in list(turn.server.standing.values()) if tells_all else [own]:
+            await stream.event(answer)
+
+    async with ScriptedSse() as server:
+        server.on["ping"] = pong
+        findings = await probe(at(server))
+
+    assert (findings.transport, findings.serves_many, findings.tells_all) == ("sse", True, tells_all)

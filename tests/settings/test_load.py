@@ -74,6 +74,12 @@ def test_a_section_with_nothing_in_it_is_at_its_defaults(tmp_path: Path) -> None
     assert loaded(tmp_path, text) == loaded(tmp_path, MINIMAL)
 
 
+def test_few_sessions_need_no_word_about_spare_ones(tmp_path: Path) -> None:
+    """`sessions: {mode: pooled, max: 1}` is what servers for one client only are given."""
+    text = "upstreams: {one: {url: 'http://h', sessions: {mode: pooled, max: 1}}}"
+    assert loaded(tmp_path, text).upstreams["one"].sessions.max == 1
+
+
 def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
     problems = refused(
         tmp_path,
@@ -95,7 +101,7 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
           three: {url: 'http://h', path: /same, settle: 2m, asks: {static_roots: [{uri: 'file:///x'}]}}
           four: []
           five:
-          six: {url: 'http://h', sessions: {max: 1}, auth: {mode: passthrough}, caching: {scope: public}}
+          six: {url: 'http://h', sessions: {max: 1, warm: 2}, auth: {mode: passthrough}, caching: {scope: public}}
         limits: {body: 0, event: 1.5, allowed_origins: x, allowed_hosts: ["a/b"]}
         log: {level: loud, levle: info}
         drain: -1

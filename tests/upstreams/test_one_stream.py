@@ -42,6 +42,16 @@ async def test_each_answer_goes_to_the_request_that_waits_for_it() -> None:
     assert (one, two) == ([Failure("a", -1, "no", None)], [Result("b", EMPTY)])
 
 
+async def test_an_answer_to_nobody_here_is_noticed() -> None:
+    """Behind supergateway all streams have one process, whose every word goes to each of them."""
+    stream = OneStream()
+    stream.expect("mine", keep([]))
+    stream.hear(Result("mine", EMPTY))
+    assert not stream.has_overheard
+    stream.hear(Result("another's", EMPTY))
+    assert stream.has_overheard
+
+
 async def test_ids_keep_their_type() -> None:
     stream, heard = OneStream(), list[Message]()
     answered = stream.expect("1", keep(heard))
