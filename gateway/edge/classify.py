@@ -57,6 +57,7 @@ from gateway.wire.jsonrpc import (
     decode,
     decode_members,
     parse,
+    without_nulls,
 )
 from gateway.wire.versions import (
     LOG_LEVELS,
@@ -78,7 +79,8 @@ _NAMED_BY: Final = {
     "tasks/cancel": "taskId",
 }
 """The parameter that Mcp-Name repeats, for the methods that have one."""
-
+_MAY_BE_NULL: Final = ("cursor", "inputResponses", "requestState")
+"""What a client may have none of. Some write null then, and servers of this revision take that as they mean it."""
 _META_VERSION: Final = f"_meta {META_PROTOCOL_VERSION}"
 _MODERN_META: Final = (META_PROTOCOL_VERSION, META_CLIENT_CAPABILITIES, META_CLIENT_INFO)
 _BEFORE_THE_HEADER: Final = "2025-03-26"
@@ -252,7 +254,7 @@ def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Conta
     return Modern(
         id=request.id,
         method=request.method,
-        params=request.params,
+        params=without_nulls(request.params, _MAY_BE_NULL),
         meta=meta.members,
         name=name,
         capabilities=capabilities,

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import SERVER_SOFTWARE
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
@@ -29,6 +29,9 @@ class Request(web.BaseRequest):
     async def _prepare_hook(self, resp: web.StreamResponse) -> None:
         if resp.headers.get(hdrs.SERVER) == SERVER_SOFTWARE:
             resp.headers[hdrs.SERVER] = SERVER
+        if self.version < HttpVersion11 and resp.content_length is None:
+            # Only the end of the connection tells such a client where the body ends; aiohttp would keep it open.
+            resp.force_close()
 
 
 class Connections(web.Server):

@@ -45,6 +45,16 @@ def knock_of(
     )
 
 
+class _AsItCame(web.StreamResponse):
+    """Has the type that the upstream gave its body, or none: aiohttp would make one up."""
+
+    async def _prepare_headers(self) -> None:
+        is_typed = hdrs.CONTENT_TYPE in self.headers
+        await super()._prepare_headers()
+        if not is_typed:
+            self.headers.popall(hdrs.CONTENT_TYPE, None)
+
+
 async def write_passage(
     request: web.BaseRequest,
     passing: AbstractAsyncContextManager[Passage],
@@ -58,7 +68,7 @@ async def write_passage(
     response: web.StreamResponse | None = None
     try:
         async with passing as passage:
-            response = web.StreamResponse(
+            response = _AsItCame(
                 status=passage.status, reason=passage.reason, headers=CIMultiDict(headers_of(passage))
             )
             share(request, response)

@@ -70,6 +70,7 @@ def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
     if asks.roots != "static" and asks.static_roots:
         yield Problem(_at(name, "asks", "static_roots"), "has a meaning only with roots: static")
     sessions = upstream.sessions
+    # Only what was written: with the default, whoever wants one session would have to say two things.
     if "warm" in sessions.model_fields_set and sessions.warm > sessions.max:
         yield Problem(_at(name, "sessions", "warm"), "is more than sessions.max")
     for burst, rate in (("burst", "per_principal"), ("total_burst", "total")):

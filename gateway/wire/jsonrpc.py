@@ -7,7 +7,7 @@ keeping a small part of a large message for long.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -160,6 +160,12 @@ def decode_members(raw: bytes | Raw) -> Params | None:
         return _read(_members, raw)
     except ValidationError:
         return None
+
+
+def without_nulls(params: Params, names: Collection[str]) -> Params:
+    """The members, without those of these names that are null."""
+    nulls = [name for name in names if name in params and bytes(memoryview(params[name])[:5]) == b"null"]
+    return {name: value for name, value in params.items() if name not in nulls} if nulls else params
 
 
 def encode(value: Any) -> bytes:

@@ -158,6 +158,7 @@ MAY_SUCCEED = {
     "client info half a character",
     "answers deep",
     "answers null",
+    "state null",
     "a huge id",
 }
 """Odd, but not wrong; or wrong only in what nobody reads."""

@@ -129,3 +129,33 @@ async def test_a_broken_chunk_is_refused_and_does_not_keep_the_connection(
 async def test_a_body_over_the_limit_is_413(talk: Talk) -> None:
     status, body, _ = await talk(HEAD + b"Content-Length: 65\r\n\r\n" + b"x" * 65)
     assert (status, json.loads(body)["error"]["code"]) == (413, -32600)
+
+
+async def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on(address: tuple[str, int]) -> None:
+    """RFC 9110, 10.1.1: it may wait for that word as long as it likes."""
+    async with asyncio.timeout(5):
+        reader, writer = await asyncio.open_connection(*address)
+        try:
+            writer.write(HEAD + b"Expect: 100-Continue\r\nContent-Length: 2\r\n\r\n")
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"{}")
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ")
+            assert await reader.readexactly(2) == b"{}"
+        finally:
+            writer.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (HEAD + b"Expect: 100-continue\r\nContent-Length: 65\r\n\r\n", 413),
+        (HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}", 200),
+        (HEAD + b"Expect: a miracle\r\nContent-Length: 2\r\n\r\n{}", 200),
+        (HEAD.replace(b"1.1", b"1.0") + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}", 200),
+    ],
+    ids=["too large in any case", "it is there already", "something else", "HTTP/1.0 has no such word"],
+)
+async def test_who_needs_no_word_to_go_on_gets_none(talk: Talk, data: bytes, status: int) -> None:
+    """RFC 9110, 10.1.1: a final status says the same, and says it before the body is sent in vain."""
+    assert (await talk(data))[0] == status

@@ -46,6 +46,18 @@ def test_a_correct_request_comes_out_complete_in_itself() -> None:
     assert decode(verdict.meta["traceparent"]).startswith("00-")
 
 
+def test_null_is_how_some_clients_write_that_there_is_none() -> None:
+    """Ours, as the reference server (`mcp` 2.3.0) takes it: a first call with a null state is a first call."""
+    params = {"name": "echo", "arguments": None, "requestState": None, "inputResponses": None}
+    verdict = send(request("tools/call", **params), {"Mcp-Method": "tools/call", "Mcp-Name": "echo"})
+    listed = send(request("tools/list", cursor=None), {"Mcp-Method": "tools/list"})
+
+    assert isinstance(verdict, Modern)
+    assert verdict.params.keys() == {"name", "arguments", "_meta"}
+    assert isinstance(listed, Modern)
+    assert listed.params.keys() == {"_meta"}
+
+
 @pytest.mark.requirement("R8")
 @pytest.mark.parametrize("id_", [0, -1, "", "server-discover-probe-1", 2**53 + 1])
 def test_any_string_or_integer_is_an_id(id_: int | str) -> None:

@@ -124,3 +124,24 @@ async def test_headers_in_drops_are_not_waited_for_longer_than_idleness() -> Non
                 pytest.fail("it still listens")
         finally:
             writer.close()
+
+
+async def test_a_stream_for_a_client_of_http_1_0_ends_with_its_connection() -> None:
+    """RFC 1945, 7.2.2: it knows no chunks, so without that it waits for more, keep-alive or not."""
+
+    async def stream(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"all")
+        await response.write_eof()
+        return response
+
+    asked = b"GET /mcp HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n"
+    async with (
+        listening(Front({"/mcp": stream}, Limits())) as place,
+        connected(place, 1) as ((reader, writer),),
+    ):
+        writer.write(asked)
+        async with asyncio.timeout(5):
+            answered = await reader.read()
+    assert answered.endswith(b"\r\n\r\nall")

@@ -1,9 +1,13 @@
 """What goes on to the upstream of a client's request, and how a response that never came is told."""
 
-import pytest
-from aiohttp.test_utils import make_mocked_request
+import contextlib
+from collections.abc import AsyncIterator
 
-from gateway.edge.passthrough import knock_of, refusal
+import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer, make_mocked_request
+
+from gateway.edge.passthrough import knock_of, refusal, write_passage
 from gateway.errors import (
     GatewayError,
     Overloaded,
@@ -12,6 +16,7 @@ from gateway.errors import (
     UpstreamUnauthorized,
     UpstreamUnreachable,
 )
+from gateway.relay.passage import HeaderLines, Passage
 
 
 def test_what_concerns_only_the_connection_stays_here() -> None:
@@ -73,3 +78,28 @@ def test_whoever_stands_before_us_is_believed_about_the_client() -> None:
 )
 def test_that_there_is_no_response_is_told_by_the_status(error: GatewayError, status: int) -> None:
     assert refusal(error, 0).status == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [(), [("Content-Type", "text/x-own")], [("Content-Length", "3")]],
+    ids=["chunks", "typed", "counted"],
+)
+async def test_a_body_has_the_type_that_the_upstream_gave_it_or_none(headers: HeaderLines) -> None:
+    """Issue 3, byte-exact: servers leave the type out of 202 and of refusals; a made-up one came in its place."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"no."
+
+    @contextlib.asynccontextmanager
+    async def passing() -> AsyncIterator[Passage]:
+        yield Passage(400, headers, chunks())
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await write_passage(request, passing())
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    async with TestServer(app) as server, ClientSession() as http, http.get(server.make_url("/")) as answer:
+        assert await answer.read() == b"no."
+        assert answer.headers.get("Content-Type") == dict(headers).get("Content-Type")

@@ -101,7 +101,11 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
           three: {url: 'http://h', path: /same, settle: 2m, asks: {static_roots: [{uri: 'file:///x'}]}}
           four: []
           five:
-          six: {url: 'http://h', sessions: {max: 1, warm: 2}, auth: {mode: passthrough}, caching: {scope: public}}
+          six:
+            url: http://h
+            sessions: {max: 1, warm: 2}
+            auth: {mode: passthrough}
+            caching: {scope: public}
         limits: {body: 0, event: 1.5, allowed_origins: x, allowed_hosts: ["a/b"]}
         log: {level: loud, levle: info}
         drain: -1
@@ -147,6 +151,13 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
         "log.levle": "unknown key; did you mean level?",
         "drain": "should be a duration such as 50ms, 10s, 5m or 1h, or a number of seconds",
     }
+
+
+def test_one_session_is_enough_to_say_for_a_server_for_one_client(tmp_path: Path) -> None:
+    """As the changelog has it; with more spares by default than sessions, the file had to mention spares too."""
+    text = "upstreams: {one: {url: http://h/mcp, sessions: {mode: pooled, max: 1}}}"
+
+    assert loaded(tmp_path, text).upstreams["one"].sessions.max == 1
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from gateway.wire.jsonrpc import (
     encode_result,
     parse,
     parse_many,
+    without_nulls,
 )
 
 ids = st.integers() | st.text(max_size=20)
@@ -398,3 +399,11 @@ def test_a_byte_order_mark_is_passed_over_once(body: bytes) -> None:
         parse_many(mark + mark + body)
     with pytest.raises(NotJson):
         parse(mark + body)
+
+
+def test_only_the_nulls_of_the_names_go_and_what_they_are_taken_from_stays() -> None:
+    params = decode_members(b'{"a" : null , "b":null,"c":"null","d":[null]}') or {}
+
+    assert list(without_nulls(params, ("a", "c", "d", "e"))) == ["b", "c", "d"]
+    assert list(params) == ["a", "b", "c", "d"]
+    assert without_nulls(params, ("c", "e")) is params
