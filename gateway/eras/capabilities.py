@@ -7,7 +7,7 @@ Capabilities are read from the request at hand and never remembered
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.eras.asks import is_url
+from gateway.eras.asks import is_url, uses_tools
 from gateway.eras.vocabulary import Ask, Kind
 from gateway.wire.jsonrpc import NotJson, Raw, decode
 from gateway.wire.versions import at_least
@@ -47,7 +47,7 @@ def needs(ask: Ask) -> dict[str, Any]:
         case Kind.ELICITATION:
             return {"elicitation": {_mode(ask): {}}}
         case Kind.SAMPLING:
-            return {"sampling": {"tools": {}} if _uses_tools(ask) else {}}
+            return {"sampling": {"tools": {}} if uses_tools(ask) else {}}
         case Kind.ROOTS:
             return {"roots": {}}
 
@@ -74,7 +74,7 @@ def is_declared(capabilities: Mapping[str, Any], ask: Ask) -> bool:
         case Kind.ELICITATION:
             return _mode(ask) in declared
         case Kind.SAMPLING:
-            return not _uses_tools(ask) or "tools" in declared
+            return not uses_tools(ask) or "tools" in declared
         case Kind.ROOTS:
             return True
 
@@ -120,7 +120,3 @@ def _mode(ask: Ask) -> str:
     except NotJson:
         mode = None
     return mode if isinstance(mode, str) else "form"
-
-
-def _uses_tools(ask: Ask) -> bool:
-    return any(ask.params.get(name, _NULL) != _NULL for name in ("tools", "toolChoice"))

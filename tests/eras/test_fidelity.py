@@ -137,7 +137,7 @@ def test_a_question_is_what_the_server_asked(
         params["requestedSchema"] = {
             "type": "object",
             "x-vendor": value,
-            "properties": {text: {"default": value}},
+            "properties": {text: {"default": [value]}},  # `null` is none
         }
     else:
         params["metadata"] = {text: value}
