@@ -19,6 +19,9 @@ _NULL: Final = Raw(b"null")
 _NOT_FOR_LEGACY: Final = frozenset({"extensions", "tasks"})
 """Modern extensions are negotiated with us, and the tasks of 2025-11-25 are another protocol than today's."""
 
+_CARRIED: Final = frozenset({"io.modelcontextprotocol/ui"})
+"""Extensions of both eras that add no message: what they consist of, `_meta` and resources, passes as it is."""
+
 
 def normalise(capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """The declaration with one spelling for each meaning.
@@ -87,6 +90,9 @@ def for_legacy(capabilities: Mapping[str, Any], version: str) -> dict[str, Any]:
     sends that notification, and we must not promise it.
     """
     declared = {name: value for name, value in normalise(capabilities).items() if name not in _NOT_FOR_LEGACY}
+    extensions = carried(capabilities.get("extensions"))
+    if extensions:
+        declared["extensions"] = extensions
     if "roots" in declared:
         declared["roots"] = {}
     if "sampling" in declared and not at_least(version, "2025-11-25"):
@@ -99,6 +105,11 @@ def for_legacy(capabilities: Mapping[str, Any], version: str) -> dict[str, Any]:
         # Every server with elicitation reads `{}` as forms; those before 2025-11-25 know no other mode.
         declared["elicitation"] = {}
     return dict(sorted(declared.items()))
+
+
+def carried(extensions: Any) -> dict[str, Any]:
+    """Of the extensions that one side declares those that the other may know of, for they hold through us."""
+    return {name: settings for name, settings in _flags(extensions).items() if name in _CARRIED}
 
 
 def _flags(value: Any) -> dict[str, Any]:
