@@ -68,6 +68,7 @@ def test_a_legacy_client_may_send_the_method_header_with_everything(
     assert isinstance(post(body, {"Mcp-Method": "x"} | headers), Legacy)
 
 
+@pytest.mark.requirement("R55")
 def test_who_opens_with_initialize_is_a_legacy_client_whatever_headers_it_sends() -> None:
     """Spec, basic/versioning: an `initialize` request selects legacy semantics, modern `_meta` modern ones."""
     opening = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}

@@ -122,6 +122,7 @@ def test_a_legacy_server_hears_of_it_in_its_own_words(version: str, declared: di
     assert for_legacy(EVERYTHING, version) == declared
 
 
+@pytest.mark.requirement("R58")
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_a_legacy_server_hears_that_a_client_can_show_its_pages(version: str) -> None:
     """MCP Apps: servers offer tools with a page only to clients that declare them, and their helper looks here."""

@@ -93,6 +93,7 @@ def test_an_unknown_server_gets_a_minimal_answer_that_nobody_keeps() -> None:
 UI = "io.modelcontextprotocol/ui"
 
 
+@pytest.mark.requirement("R58")
 @pytest.mark.requirement("R25")
 @pytest.mark.parametrize(
     ("legacy", "modern"),
