@@ -369,4 +369,36 @@ REQUIREMENTS: Final = (
         "MUST",
         "Malformed credentials, such as two Authorization headers, are answered with 400.",
     ),
+    Requirement(
+        "R54",
+        f"{_SPEC}/basic/authorization#runtime-insufficient-scope-errors",
+        "MUST",
+        "A broader scope that implies a narrower one is good enough where the narrower one is asked for.",
+    ),
+    # --- beyond the first fifty ------------------------------------------------------------------------------
+    Requirement(
+        "R55",
+        f"{_SPEC}/basic/versioning#compatibility-matrix",
+        "MUST",
+        "A server of both eras tells them apart by how a client opens: modern _meta selects this revision, "
+        "`initialize` a legacy one.",
+    ),
+    Requirement(
+        "R56",
+        f"{_BASIC}#ref-resolution",
+        "MUST",
+        "A `$ref` to the network is never followed, whoever wrote the schema.",
+    ),
+    Requirement(
+        "R57",
+        f"{_SPEC}/client/elicitation#safe-url-handling",
+        "SHOULD",
+        "Pages that users are sent to are https, but for those on their own machine.",
+    ),
+    Requirement(
+        "R58",
+        f"{_SPEC}/basic/versioning#extension-negotiation",
+        "MUST",
+        "Only extensions that hold through the gateway are declared, in either direction.",
+    ),
 )

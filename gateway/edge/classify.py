@@ -23,8 +23,11 @@ and because a refusal should name the request that it refuses.
 Legacy (rung 4) is who shows nothing of the modern era, neither a header nor a
 key in `_meta`, and something of the legacy one: `initialize`, a legacy version
 header, or a session id without any version header. Whoever shows both is a
-modern client that contradicts itself, and is told so by the later rungs. Where
-legacy clients are handed on, they are known before the first rung.
+modern client that contradicts itself, and is told so by the later rungs.
+Mcp-Method is a sign of the modern era only for who has no other: libraries send
+it whatever revision they speak, and what decides is how a client opens
+(basic/versioning, "Compatibility Matrix"). Where legacy clients are handed on,
+they are known before the first rung.
 """
 
 from collections.abc import Container
@@ -210,8 +213,6 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
 
     Besides those of rung 4, who shows nothing of either era: a client of 2025-03-26 and a server without sessions.
     """
-    if headers.getall(names.METHOD, _NONE):
-        return None
     versions = [version.strip() for version in headers.getall(names.PROTOCOL_VERSION, _NONE)]
     has_session = bool(headers.getall(names.SESSION_ID, _NONE))
     if any(map(is_modern, versions)) or not (has_session or all(map(is_legacy, versions))):
@@ -226,10 +227,12 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
             return None
         if message.method == "initialize" and not versions:
             return _legacy(headers, message, meta)
-        return Legacy(message.id, message.method, versions[0] if versions else _BEFORE_THE_HEADER)
-    if versions or has_session:
-        return Legacy(None, None, versions[0] if versions else _BEFORE_THE_HEADER)
-    return None
+    if not versions and headers.getall(names.METHOD, _NONE):
+        return None
+    version = versions[0] if versions else _BEFORE_THE_HEADER
+    if isinstance(message, Request):
+        return Legacy(message.id, message.method, version)
+    return Legacy(None, None, version) if versions or has_session else None
 
 
 def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Container[str]) -> Modern:
@@ -305,7 +308,7 @@ _known_meta: Final = lru_cache(maxsize=_MOST_KEPT)(_read_meta)
 
 def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | None:
     """Rung 4: the request as a legacy client's, if that is what it is."""
-    if headers.getall(names.METHOD, _NONE) or (meta is not None and meta.is_modern):
+    if meta is not None and meta.is_modern:
         return None
     versions = headers.getall(names.PROTOCOL_VERSION, _NONE)
     if versions:
@@ -314,7 +317,7 @@ def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | 
     if request.method == "initialize":
         wanted = _value(request.params, "protocolVersion")
         return Legacy(request.id, request.method, wanted if isinstance(wanted, str) else _BEFORE_THE_HEADER)
-    if headers.getall(names.SESSION_ID, _NONE):
+    if headers.getall(names.SESSION_ID, _NONE) and not headers.getall(names.METHOD, _NONE):
         return Legacy(request.id, request.method, _BEFORE_THE_HEADER)
     return None
 

@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 from gateway.edge.challenges import Addresses, bearer
 from gateway.edge.jwks import Jwks
 from gateway.edge.principals import NOBODY, Naming, by_claims, by_credential, by_header, by_key
-from gateway.edge.tokens import KeyUnknown, TokenRefused, Verified, Verifier
+from gateway.edge.tokens import KeyUnknown, TokenRefused, Verified, Verifier, with_included
 from gateway.errors import Forbidden, InvalidRequest, Overloaded, Unauthorized
 from gateway.relay.request import Principal
 from gateway.settings.auth import Auth
@@ -84,6 +84,7 @@ class TokenDoor:
         self, auth: Auth, jwks: Jwks, verifier: Verifier, name: Naming, addresses: Addresses
     ) -> None:
         self._scopes = auth.scopes
+        self._scope_includes = auth.scope_includes
         self._is_optional = auth.mode == "passthrough"
         self._forwards = auth.forwards
         self._jwks = jwks
@@ -121,7 +122,7 @@ class TokenDoor:
         return self._admitted(verified, request, credential)
 
     def _admitted(self, verified: Verified, request: web.BaseRequest, credential: str | None) -> Principal:
-        if not verified.scopes.issuperset(self._scopes):
+        if not with_included(verified.scopes, self._scope_includes).issuperset(self._scopes):
             challenge = bearer(
                 error="insufficient_scope", scopes=self._scopes, metadata=self._metadata(request)
             )

@@ -8,7 +8,7 @@ be signed at all.
 import binascii
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -163,6 +163,18 @@ def _time(claims: dict[str, Any], name: str) -> float | None:
     except OverflowError:
         pass
     raise TokenRefused(f"its {name} is no time")
+
+
+def with_included(scopes: frozenset[str], includes: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """These scopes, and those that they stand for, over as many steps as there are."""
+    granted: set[str] = set()
+    waiting = list(scopes)
+    while waiting:
+        scope = waiting.pop()
+        if scope not in granted:
+            granted.add(scope)
+            waiting += includes.get(scope, ())
+    return frozenset(granted)
 
 
 def _words(value: Any, *, split: bool) -> frozenset[str]:

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from gateway.eras import forms
-from gateway.eras.asks import as_object, is_url
+from gateway.eras.asks import as_object, is_url, uses_tools
 from gateway.eras.policy import Unfit
 from gateway.eras.vocabulary import Ask, Kind
 from gateway.errors import InvalidParams
@@ -25,6 +25,8 @@ _ENVELOPE: Final = frozenset({"jsonrpc", "id", "result", "error"})
 
 _SAMPLED_SINCE: Final = {"audio": "2025-03-26", "tool_use": "2025-11-25", "tool_result": "2025-11-25"}
 """Kinds of block that a sample may be made of, where that was not always so."""
+
+_PLAIN: Final = frozenset({"text", "image", "audio"})
 
 
 class Inexpressible(ValueError):
@@ -143,16 +145,38 @@ def to_legacy_answer(ask: Ask, answer: Mapping[str, Any], version: str) -> Mappi
             return {
                 name: value for name, value in answer.items() if name != "content"
             }  # old SDKs refuse nulls
-        case Kind.SAMPLING if not at_least(version, "2025-11-25"):
-            try:
-                sample = decode(raw)
-            except NotJson:
-                raise Inexpressible("content that cannot be read", version) from None
-            block = _one_block(sample, version) if isinstance(sample, list) else sample
-            _check_block(block, version)
-            return answer if block is sample else {**answer, "content": block}
+        case Kind.SAMPLING:
+            block = _spread(ask, raw) if at_least(version, "2025-11-25") else _sample(raw, version)
+            return answer if block is None else {**answer, "content": block}
         case _:
             return answer
+
+
+def _sample(content: Raw, version: str) -> Any:
+    """The one block that a sample is to be; None if it is that already."""
+    try:
+        sample = decode(content)
+    except NotJson:
+        raise Inexpressible("content that cannot be read", version) from None
+    block = _one_block(sample, version) if isinstance(sample, list) else sample
+    _check_block(block, version)
+    return None if block is sample else block
+
+
+def _spread(ask: Ask, content: Raw) -> Any:
+    """The one block that a list of them can be; None if it is to stay as it is.
+
+    A sample of 2025-11-25 may be several blocks, but the SDKs of that revision read them only in answer to a
+    request that offered tools.
+    """
+    if uses_tools(ask) or bytes(memoryview(content)[:1]) != b"[":
+        return None
+    try:
+        blocks = decode(content)
+        kinds = {block["type"] for block in blocks}
+        return _one_block(blocks, "2025-11-25") if kinds and kinds <= _PLAIN else None
+    except (NotJson, Inexpressible, TypeError, KeyError):
+        return None
 
 
 def _one_block(blocks: list[Any], version: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.eras.modern_forms import modern_form
+from gateway.eras.modern_samples import modern_sample, most_tokens
 from gateway.eras.vocabulary import KIND_OF_METHOD, Ask, Kind
 from gateway.wire import canonical
 from gateway.wire.jsonrpc import Failure, NotJson, Raw, Request, decode, encode
@@ -23,7 +24,6 @@ URL_ELICITATION_REQUIRED: Final = -32042
 _TEXT: Final = b'"'
 _LIST: Final = b"["
 _OBJECT: Final = b"{"
-_NUMBER: Final = b"-0123456789"
 _ABSENT: Final = b"n"
 _NULL: Final = Raw(b"null")
 
@@ -88,13 +88,18 @@ def is_url(ask: Ask) -> bool:
     return mode == "url" if isinstance(mode, str) else _is(ask, "url", _TEXT)
 
 
+def uses_tools(ask: Ask) -> bool:
+    """Does this sample offer the model tools?"""
+    return any(ask.params.get(name, _NULL) != _NULL for name in ("tools", "toolChoice"))
+
+
 def is_well_formed(ask: Ask) -> bool:
     """Has it what every client needs to show it? One malformed request spoils a client's whole round."""
     match ask.kind:
         case Kind.ROOTS:
             return True
         case Kind.SAMPLING:
-            return _is(ask, "messages", _LIST) and _is(ask, "maxTokens", _NUMBER)
+            return _is(ask, "messages", _LIST) and most_tokens(ask.params.get("maxTokens")) is not None
         case Kind.ELICITATION:
             is_shown = _is(ask, "message", _TEXT + _ABSENT) and _is(ask, "mode", _TEXT + _ABSENT)
             if is_url(ask):
@@ -120,6 +125,7 @@ def input_request(ask: Ask, capabilities: Mapping[str, Any]) -> dict[str, Any]:
         case Kind.ROOTS:
             params = {}
         case Kind.SAMPLING:
+            params = modern_sample(kept)
             sampling = capabilities.get("sampling")
             if not isinstance(sampling, Mapping) or sampling.get("context") in (None, False):
                 # Deprecated, and only for clients that declare it; the request makes sense without it.

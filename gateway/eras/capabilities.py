@@ -7,7 +7,7 @@ Capabilities are read from the request at hand and never remembered
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.eras.asks import is_url
+from gateway.eras.asks import is_url, uses_tools
 from gateway.eras.vocabulary import Ask, Kind
 from gateway.wire.jsonrpc import NotJson, Raw, decode
 from gateway.wire.versions import at_least
@@ -18,6 +18,9 @@ _NULL: Final = Raw(b"null")
 
 _NOT_FOR_LEGACY: Final = frozenset({"extensions", "tasks"})
 """Modern extensions are negotiated with us, and the tasks of 2025-11-25 are another protocol than today's."""
+
+_CARRIED: Final = frozenset({"io.modelcontextprotocol/ui"})
+"""Extensions of both eras that add no message: what they consist of, `_meta` and resources, passes as it is."""
 
 
 def normalise(capabilities: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def needs(ask: Ask) -> dict[str, Any]:
         case Kind.ELICITATION:
             return {"elicitation": {_mode(ask): {}}}
         case Kind.SAMPLING:
-            return {"sampling": {"tools": {}} if _uses_tools(ask) else {}}
+            return {"sampling": {"tools": {}} if uses_tools(ask) else {}}
         case Kind.ROOTS:
             return {"roots": {}}
 
@@ -74,7 +77,7 @@ def is_declared(capabilities: Mapping[str, Any], ask: Ask) -> bool:
         case Kind.ELICITATION:
             return _mode(ask) in declared
         case Kind.SAMPLING:
-            return not _uses_tools(ask) or "tools" in declared
+            return not uses_tools(ask) or "tools" in declared
         case Kind.ROOTS:
             return True
 
@@ -87,6 +90,9 @@ def for_legacy(capabilities: Mapping[str, Any], version: str) -> dict[str, Any]:
     sends that notification, and we must not promise it.
     """
     declared = {name: value for name, value in normalise(capabilities).items() if name not in _NOT_FOR_LEGACY}
+    extensions = carried(capabilities.get("extensions"))
+    if extensions:
+        declared["extensions"] = extensions
     if "roots" in declared:
         declared["roots"] = {}
     if "sampling" in declared and not at_least(version, "2025-11-25"):
@@ -99,6 +105,11 @@ def for_legacy(capabilities: Mapping[str, Any], version: str) -> dict[str, Any]:
         # Every server with elicitation reads `{}` as forms; those before 2025-11-25 know no other mode.
         declared["elicitation"] = {}
     return dict(sorted(declared.items()))
+
+
+def carried(extensions: Any) -> dict[str, Any]:
+    """Of the extensions that one side declares those that the other may know of, for they hold through us."""
+    return {name: settings for name, settings in _flags(extensions).items() if name in _CARRIED}
 
 
 def _flags(value: Any) -> dict[str, Any]:
@@ -120,7 +131,3 @@ def _mode(ask: Ask) -> str:
     except NotJson:
         mode = None
     return mode if isinstance(mode, str) else "form"
-
-
-def _uses_tools(ask: Ask) -> bool:
-    return any(ask.params.get(name, _NULL) != _NULL for name in ("tools", "toolChoice"))

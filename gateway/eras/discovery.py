@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from gateway.eras.capabilities import carried
 from gateway.eras.results import CacheScope, stamp
 from gateway.eras.shapes import NULL, Implementation, mend
 from gateway.errors import UpstreamSpokeNonsense
@@ -126,7 +127,8 @@ def modern_capabilities(legacy: Mapping[str, Any], *, subscriptions: bool = Fals
         declared = legacy.get(name)
         if not _says_no(declared):
             modern[name] = _of_objects(name, declared)
-    return modern
+    extensions = carried(legacy.get("extensions"))
+    return {**modern, "extensions": extensions} if extensions else modern
 
 
 def _of_objects(name: str, declared: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ is left is handed on as it is, for clients that understand it. Answers are held
 against the form as the server wrote it.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gateway.wire.jsonrpc import encode
@@ -21,6 +22,35 @@ _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 _NULL: Final = {"type": "null"}
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value == value // 1
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+_Test = Callable[[Any], bool]
+_ANY_FIELD: Final[Mapping[str, _Test]] = {"title": _is_text, "description": _is_text}
+_MEMBERS: Final[Mapping[str, Mapping[str, _Test]]] = {
+    "string": {"default": _is_text, "minLength": _is_count, "maxLength": _is_count, "enumNames": _is_texts},
+    "number": {"default": _is_number, "minimum": _is_number, "maximum": _is_number},
+    "integer": {"default": _is_number, "minimum": _is_number, "maximum": _is_number},
+    "boolean": {"default": lambda value: isinstance(value, bool)},
+    "array": {"default": _is_texts, "minItems": _is_count, "maxItems": _is_count},
+}
+"""What a member of a field of this type may be. For one that is something else clients turn the form away."""
+_OF_FORM: Final[Mapping[str, _Test]] = {"required": _is_texts, "$schema": _is_text}
+
+
 def modern_form(schema: dict[str, Any]) -> dict[str, Any]:
     """The form as a client of 2026-07-28 may see it; equal to `schema` if nothing had to be changed."""
     properties = schema.get("properties")
@@ -28,7 +58,7 @@ def modern_form(schema: dict[str, Any]) -> dict[str, Any]:
     if isinstance(properties, dict):
         definitions = _Definitions(schema)
         form["properties"] = {name: _field(field, definitions) for name, field in properties.items()}
-    return form
+    return _without_unfit(form, _OF_FORM)
 
 
 class _Definitions:
@@ -92,11 +122,32 @@ def _worded(field: dict[str, Any], definitions: _Definitions) -> dict[str, Any]:
         worded["type"] = "string"
     if "default" in worded and worded["default"] is None:
         del worded["default"]  # a field that need not be filled in says so by not being required
-    if worded.get("type") == "string" and worded.get("format", "email") not in _FORMATS:
+    kind = worded.get("type")
+    if kind == "string" and worded.get("format", "email") not in _FORMATS:
         del worded["format"]  # the server judges what it gets, as it always did
-    if worded.get("type") == "array" and isinstance(worded.get("items"), dict):
-        worded["items"] = _field(worded["items"], definitions)
-    return worded
+    if kind == "string" and _is_choice({"oneOf": worded.get("oneOf")}):
+        worded["oneOf"] = [_titled(option) for option in worded["oneOf"]]
+    if kind == "array" and isinstance(worded.get("items"), dict):
+        worded["items"] = _of_several(_field(worded["items"], definitions))
+    return _without_unfit(worded, _ANY_FIELD, _MEMBERS.get(kind, {}) if isinstance(kind, str) else {})
+
+
+def _without_unfit(members: dict[str, Any], *tests: Mapping[str, _Test]) -> dict[str, Any]:
+    """Without the members that are not of the type that clients know them by."""
+    may_be = {name: test for known in tests for name, test in known.items()}
+    return {name: value for name, value in members.items() if name not in may_be or may_be[name](value)}
+
+
+def _titled(option: dict[str, Any]) -> dict[str, Any]:
+    """A choice that says what it is called: that is what makes it one to clients."""
+    return option if isinstance(option.get("title"), str) else {**option, "title": option["const"]}
+
+
+def _of_several(item: dict[str, Any]) -> dict[str, Any]:
+    """What several of may be chosen: titled ones stand under `anyOf` there, though under `oneOf` everywhere else."""
+    if "anyOf" in item or not _is_choice({"oneOf": item.get("oneOf")}):
+        return item
+    return {"anyOf" if name == "oneOf" else name: value for name, value in item.items()}
 
 
 def _is_choice(field: dict[str, Any]) -> bool:

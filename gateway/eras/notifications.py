@@ -7,7 +7,10 @@ has its own filter; a new round starts with a new one.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.wire.jsonrpc import Id, Notification, NotJson, Params, decode
+from msgspec import UNSET, Struct, UnsetType, field
+
+from gateway.eras.shapes import Text, Whatever, mend_members
+from gateway.wire.jsonrpc import Id, Notification, NotJson, Params, Raw, decode
 from gateway.wire.versions import LOG_LEVELS
 
 PROGRESS: Final = "notifications/progress"
@@ -30,6 +33,20 @@ def is_of_call(notification: Notification, request_id: Id | None) -> bool:
     if notification.method != PROGRESS or "progressToken" not in notification.params:
         return True
     return bool(_value(notification.params, "progressToken") == request_id)
+
+
+class _Progress(Struct):
+    progress: float
+    total: float | UnsetType = UNSET
+    message: Text = UNSET
+    meta: Whatever = field(name="_meta", default=UNSET)
+
+
+class _LogMessage(Struct):
+    level: str
+    data: Raw
+    logger: Text = UNSET
+    meta: Whatever = field(name="_meta", default=UNSET)
 
 
 class RoundFilter:
@@ -58,14 +75,13 @@ class RoundFilter:
         if self._reached is not None and progress <= self._reached:
             return None
         self._reached = progress
-        kept = {name: value for name, value in notification.params.items() if bytes(value) != b"null"}
-        return {**kept, "progressToken": self._token}
+        return {**(mend_members(_Progress, notification.params) or {}), "progressToken": self._token}
 
     def _admit_log(self, notification: Notification) -> Mapping[str, Any] | None:
         level = _value(notification.params, "level")
-        if self._level is None or level not in LOG_LEVELS or "data" not in notification.params:
+        if self._level is None or level not in LOG_LEVELS or LOG_LEVELS.index(level) < self._level:
             return None
-        return notification.params if LOG_LEVELS.index(level) >= self._level else None
+        return mend_members(_LogMessage, dict(notification.params))
 
 
 def _value(params: Params, name: str) -> Any:

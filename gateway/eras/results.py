@@ -9,17 +9,15 @@ unless a client could not take it.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from msgspec import Struct
 from msgspec.json import Decoder
 
 from gateway.eras import lists
+from gateway.eras.blocks import as_text, holds_something, is_whole, items, readable
 from gateway.eras.shapes import (
-    BLOCKS,
     NULL,
     Block,
     Completion,
     Contents,
-    EmbeddedBlock,
     Message,
     Role,
     attempt,
@@ -28,7 +26,7 @@ from gateway.eras.shapes import (
     mend_members,
 )
 from gateway.errors import UpstreamSpokeNonsense
-from gateway.wire.jsonrpc import NotJson, Params, Raw, decode_members, encode
+from gateway.wire.jsonrpc import NotJson, Params, Raw, decode_members
 from gateway.wire.versions import META_RELATED_TASK, META_SERVER_INFO, at_least
 
 CacheScope = Literal["public", "private"]
@@ -52,22 +50,13 @@ _MODERN_ONLY: Final = frozenset(
 
 _MOST_VALUES: Final = 100
 
-_ITEMS: Final = Decoder(list[Raw])
 _TEXT: Final = Decoder(str)
 _BOOL: Final = Decoder(bool)
 _ROLE: Final = Decoder(Role)
-_BLOCK: Final = Decoder(Block)
 _BLOCK_LIST: Final = Decoder(list[Block])
 _MESSAGES: Final = Decoder(list[Message])
 _CONTENTS_LIST: Final = Decoder(list[Contents])
 _COMPLETION: Final = Decoder(Completion)
-
-
-class _Typed(Struct):
-    type: str
-
-
-_TYPED: Final = Decoder(_Typed)
 
 
 def to_modern_result(
@@ -141,7 +130,7 @@ def _tool_result(body: dict[str, Any], version: str) -> None:
     bare = None if at_least(version, "2025-03-26") else body.pop("toolResult", None)
     if bare is not None and "content" not in body:
         # From before content blocks; old servers still answer so.
-        body["content"] = [_as_text(bare)]
+        body["content"] = [as_text(bare)]
     else:
         body["content"] = _blocks(body.get("content", NULL))
     _keep_if(_BOOL, body, "isError")
@@ -151,8 +140,8 @@ def _prompt(body: dict[str, Any], _version: str) -> None:
     _keep_if(_TEXT, body, "description")
     raw = body.get("messages", NULL)
     messages = attempt(_MESSAGES, raw)
-    if messages is None or not all(_is_whole(message.content) for message in messages):
-        body["messages"] = [_message(item) for item in _items(raw)]
+    if messages is None or not all(is_whole(message.content) for message in messages):
+        body["messages"] = [_message(item) for item in items(raw)]
 
 
 def _read(body: dict[str, Any], _version: str) -> None:
@@ -160,8 +149,8 @@ def _read(body: dict[str, Any], _version: str) -> None:
         raise UpstreamSpokeNonsense("resources/read without contents")
     raw = body["contents"]
     contents = attempt(_CONTENTS_LIST, raw)
-    if contents is None or not all(map(_holds_something, contents)):
-        body["contents"] = [_contents(item) for item in _items(raw)]
+    if contents is None or not all(map(holds_something, contents)):
+        body["contents"] = [_contents(item) for item in items(raw)]
 
 
 def _completion(body: dict[str, Any], _version: str) -> None:
@@ -169,7 +158,7 @@ def _completion(body: dict[str, Any], _version: str) -> None:
     if fits(_COMPLETION, raw):
         return
     members: dict[str, Any] = dict(decode_members(raw) or {})
-    values = [value for value in _items(members.get("values", NULL)) if fits(_TEXT, value)]
+    values = [value for value in items(members.get("values", NULL)) if fits(_TEXT, value)]
     members["values"] = values[:_MOST_VALUES]
     if len(values) > _MOST_VALUES:
         members["hasMore"] = True
@@ -186,35 +175,20 @@ _TRANSLATIONS: Final[Mapping[str, Callable[[dict[str, Any], str], None]]] = {
 
 def _blocks(raw: Raw) -> Raw | list[Any]:
     blocks = attempt(_BLOCK_LIST, raw)
-    if blocks is not None and all(map(_is_whole, blocks)):
+    if blocks is not None and all(map(is_whole, blocks)):
         return raw
-    return [_block(item) for item in _items(raw)]
-
-
-def _block(raw: Raw) -> Any:
-    """A block that clients can read; what they could not is shown as the text that it is."""
-    typed = attempt(_TYPED, raw)
-    shape = None if typed is None else BLOCKS.get(typed.type)
-    mended = None if shape is None else mend(shape, raw)
-    if mended is None or not _is_whole(_BLOCK.decode(encode(mended))):
-        return _as_text(raw)
-    return mended
-
-
-def _as_text(raw: Raw) -> dict[str, Any]:
-    text = raw if fits(_TEXT, raw) else bytes(raw).decode()
-    return {"type": "text", "text": text}
+    return [readable(item) for item in items(raw)]
 
 
 def _message(raw: Raw) -> Any:
     members = decode_members(raw)
     if members is None:
-        return {"role": "user", "content": _as_text(raw)}
+        return {"role": "user", "content": as_text(raw)}
     role = members.get("role", NULL)
     return {
         **members,
         "role": role if fits(_ROLE, role) else "user",
-        "content": _block(members.get("content", Raw(b'""'))),
+        "content": readable(members.get("content", Raw(b'""'))),
     }
 
 
@@ -226,22 +200,6 @@ def _contents(raw: Raw) -> Any:
     if members is not None and "text" not in members and "blob" not in members:
         return {**members, "text": ""}
     return mended
-
-
-def _is_whole(block: Block) -> bool:
-    return not isinstance(block, EmbeddedBlock) or _holds_something(block.resource)
-
-
-def _holds_something(contents: Contents) -> bool:
-    return isinstance(contents.text, str) or isinstance(contents.blob, str)
-
-
-def _items(raw: Raw) -> list[Raw]:
-    """The entries of a list. Go writes an empty one as `null`; a lone object was meant as the only entry."""
-    if raw == NULL:
-        return []
-    items = attempt(_ITEMS, raw)
-    return [raw] if items is None else items
 
 
 def _keep_if(decoder: Decoder[Any], body: dict[str, Any], name: str) -> None:

@@ -72,6 +72,8 @@ class Auth(Section):
     jwt: Jwt = Jwt()
     scopes: Listed[Scope] = ()
     """Scopes that a token needs, all of them. Only with `jwt` tokens."""
+    scope_includes: Named[Scope, Listed[Scope]] = {}  # noqa: RUF012 - the section is frozen
+    """Broader scopes, each with those that it stands for as well: `{crm:admin: [crm:use]}`."""
     api_keys: Named[KeyName, KeyHash] = {}  # noqa: RUF012 - the section is frozen
     """Callers by name, each with the SHA-256 of its key: `holdfast hash-key` makes both."""
     api_key_headers: Listed[HeaderName] = ("Authorization", "X-API-Key")

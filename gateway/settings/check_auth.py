@@ -63,6 +63,8 @@ def _tokens(name: str, upstream: Upstream, settings: Settings) -> Iterator[Probl
         if auth.scopes:
             yield Problem(_at(name, "auth", "scopes"), "has a meaning only with jwt tokens")
         return
+    if auth.scope_includes and not auth.scopes:
+        yield Problem(_at(name, "auth", "scope_includes"), "has a meaning only with scopes")
     if jwt.issuer is None:
         if auth.mode == "jwt":
             yield Problem(_at(name, "auth", "jwt", "issuer"), "is required with mode: jwt")

@@ -42,6 +42,24 @@ BARE = {"MCP-Protocol-Version": GONE, "Mcp-Method": GONE}
             "2025-06-18",
             id="whatever it accepts",
         ),
+        pytest.param(
+            initialize(protocolVersion="2025-11-25"),
+            {"MCP-Protocol-Version": "2025-11-25"},
+            "2025-11-25",
+            id="initialize, legacy header, Mcp-Method",
+        ),
+        pytest.param(
+            initialize(protocolVersion="2025-11-25"),
+            {"MCP-Protocol-Version": GONE},
+            "2025-11-25",
+            id="initialize, Mcp-Method",
+        ),
+        pytest.param(
+            request(meta=GONE),
+            {"MCP-Protocol-Version": "2025-11-25"},
+            "2025-11-25",
+            id="a legacy version header, Mcp-Method",
+        ),
     ],
 )
 def test_a_legacy_client_is_known_by_its_ways(body: Any, headers: dict[str, Any], requested: str) -> None:
@@ -61,7 +79,10 @@ def test_a_legacy_client_is_known_by_its_ways(body: Any, headers: dict[str, Any]
             request(), {"MCP-Protocol-Version": "2025-11-25"}, -32020, id="legacy header, modern _meta"
         ),
         pytest.param(
-            request(meta=GONE), {"MCP-Protocol-Version": "2025-11-25"}, -32602, id="legacy header, Mcp-Method"
+            request(meta=GONE),
+            {"MCP-Protocol-Version": GONE, "Mcp-Session-Id": "s"},
+            -32602,
+            id="a session, Mcp-Method, no version",
         ),
         pytest.param(
             request(meta={CLIENT_INFO: {}}), BARE | {"Mcp-Session-Id": "s"}, -32602, id="half of modern _meta"

@@ -53,10 +53,28 @@ def test_an_unknown_version_in_a_session_is_for_the_server_to_refuse() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [MODERN, MODERN | SESSION, {"Mcp-Method": "x"} | LEGACY], ids=["modern", "session", "method"]
+    "headers", [MODERN, MODERN | SESSION, {"Mcp-Method": "x"} | SESSION], ids=["modern", "session", "method"]
 )
 def test_a_notification_with_anything_modern_is_accepted_as_ever(headers: dict[str, str]) -> None:
     assert post(NOTICE, headers) == Accepted("notifications/initialized")
+
+
+@pytest.mark.parametrize("headers", [LEGACY, LEGACY | SESSION], ids=["version", "session"])
+@pytest.mark.parametrize("body", [NOTICE, ANSWER, {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}])
+def test_a_legacy_client_may_send_the_method_header_with_everything(
+    body: dict[str, Any], headers: dict[str, str]
+) -> None:
+    """As the official suite does at 2025-11-25; its handshake came to nothing."""
+    assert isinstance(post(body, {"Mcp-Method": "x"} | headers), Legacy)
+
+
+@pytest.mark.requirement("R55")
+def test_who_opens_with_initialize_is_a_legacy_client_whatever_headers_it_sends() -> None:
+    """Spec, basic/versioning: an `initialize` request selects legacy semantics, modern `_meta` modern ones."""
+    opening = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
+
+    assert post(opening, {"Mcp-Method": "initialize"}) == Legacy(7, "initialize", "2025-11-25")
+    assert isinstance(post(request("initialize", meta=META), {"Mcp-Method": "initialize"}), Refusal)
 
 
 def test_a_notification_of_neither_era_is_accepted() -> None:

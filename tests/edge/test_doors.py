@@ -152,6 +152,29 @@ def test_a_token_without_the_scopes_is_forbidden_and_told_all_of_them(scope: str
     )
 
 
+@pytest.mark.requirement("R54")
+@pytest.mark.parametrize(
+    ("scope", "is_enough"),
+    [
+        ("crm:read", True),
+        ("crm:write", True),
+        ("crm:admin", True),
+        ("crm:root", True),
+        ("crm:reader", False),
+        ("crm", False),
+    ],
+)
+def test_a_broader_scope_stands_for_those_that_it_includes(scope: str, is_enough: bool) -> None:  # noqa: FBT001
+    """Specification: servers MUST account for scope hierarchies; here over several steps, and in a circle."""
+    includes = {"crm:root": ["crm:admin"], "crm:admin": ["crm:write"], "crm:write": ["crm:read", "crm:admin"]}
+    given = door(**JWT, scopes=["crm:read"], scope_includes=includes)
+    if is_enough:
+        assert admit(given, [token(scope=scope)]).is_authenticated
+    else:
+        with pytest.raises(Forbidden):
+            given.admit(request([token(scope=scope)]))
+
+
 @pytest.mark.requirement("R52")
 def test_a_token_counts_in_its_header_only() -> None:
     """Specification: access tokens MUST NOT be in the query."""

@@ -122,6 +122,16 @@ def test_a_legacy_server_hears_of_it_in_its_own_words(version: str, declared: di
     assert for_legacy(EVERYTHING, version) == declared
 
 
+@pytest.mark.requirement("R58")
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_legacy_server_hears_that_a_client_can_show_its_pages(version: str) -> None:
+    """MCP Apps: servers offer tools with a page only to clients that declare them, and their helper looks here."""
+    ui = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+    declared = {"extensions": {**ui, "io.modelcontextprotocol/tasks": {}, "com.example/x": {}}}
+
+    assert for_legacy(declared, version) == {"extensions": ui}
+
+
 def test_forms_alone_are_declared_as_every_server_understands_them() -> None:
     assert for_legacy({"elicitation": {"form": {}}}, "2025-11-25") == {"elicitation": {}}
     assert for_legacy({"elicitation": {}}, "2025-11-25") == {"elicitation": {}}

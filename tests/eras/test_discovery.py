@@ -90,6 +90,10 @@ def test_an_unknown_server_gets_a_minimal_answer_that_nobody_keeps() -> None:
     assert discover(None, assumed=["tools"])["capabilities"] == {"tools": {}}
 
 
+UI = "io.modelcontextprotocol/ui"
+
+
+@pytest.mark.requirement("R58")
 @pytest.mark.requirement("R25")
 @pytest.mark.parametrize(
     ("legacy", "modern"),
@@ -99,6 +103,13 @@ def test_an_unknown_server_gets_a_minimal_answer_that_nobody_keeps() -> None:
         ({"tools": True, "logging": True}, {"tools": {}, "logging": {}}),
         ({"experimental": {"a": {}, "b": None, "c": 3}}, {"experimental": {"a": {}}}),
         ({"tasks": {}, "extensions": {"x/y": {}}, "vendor": {}}, {}),
+        (
+            {"extensions": {UI: {"a": [1]}, "io.modelcontextprotocol/tasks": {}}},
+            {"extensions": {UI: {"a": [1]}}},
+        ),
+        ({"extensions": {UI: True}}, {"extensions": {UI: {}}}),
+        ({"extensions": {UI: None}}, {}),
+        ({"extensions": [UI]}, {}),
     ],
 )
 def test_only_capabilities_that_hold_through_us_are_declared(legacy: Any, modern: Any) -> None:

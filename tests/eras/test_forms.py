@@ -88,6 +88,7 @@ def test_a_broken_schema_is_left_to_the_server_that_wrote_it(schema: dict[str, A
     assert fits(schema, WRONG)
 
 
+@pytest.mark.requirement("R56")
 def test_a_remote_schema_is_never_fetched() -> None:
     """A question must not make the gateway send a request to wherever the server likes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -39,6 +39,21 @@ def form(field: Any, **definitions: Any) -> dict[str, Any]:
         ({"type": "string", "format": "password"}, TEXT),
         ({"type": "array", "items": {"$ref": "#/$defs/Colour"}}, {"type": "array", "items": COLOUR}),
         ({"type": "array", "items": {"enum": ["a"]}}, {"type": "array", "items": {**TEXT, "enum": ["a"]}}),
+        (
+            {"type": "array", "items": {"oneOf": TITLED}},
+            {"type": "array", "items": {**TEXT, "anyOf": TITLED}},
+        ),
+        ({**TEXT, "oneOf": [{"const": "r"}]}, {**TEXT, "oneOf": [{"const": "r", "title": "r"}]}),
+        ({**TEXT, "title": None, "description": 7, "minLength": None, "maxLength": "9"}, TEXT),
+        ({**TEXT, "minLength": 1.0, "maxLength": 2.5, "default": 7}, {**TEXT, "minLength": 1.0}),
+        ({**COLOUR, "enumNames": None, "default": None}, COLOUR),
+        ({"type": "integer", "minimum": "0", "maximum": 9.5}, {"type": "integer", "maximum": 9.5}),
+        ({"type": "number", "default": True}, {"type": "number"}),
+        ({"type": "boolean", "default": "yes"}, {"type": "boolean"}),
+        (
+            {"type": "array", "items": COLOUR, "minItems": None, "default": "red"},
+            {"type": "array", "items": COLOUR},
+        ),
     ],
 )
 def test_what_a_library_writes_is_said_in_the_words_there_are(written: Any, seen: Any) -> None:
@@ -83,6 +98,12 @@ def test_what_can_be_said_is_handed_on_byte_for_byte(field: Any) -> None:
 def test_what_cannot_be_said_is_handed_on_as_it_is(field: Any) -> None:
     """Ours: some clients understand more than the specification has words for."""
     assert modern_form(form(field, Itself={"$ref": "#/$defs/Itself"}))["properties"] == {"it": field}
+
+
+@pytest.mark.parametrize("odd", [None, "it", 7, [None], {}])
+def test_a_form_is_shown_without_what_no_client_could_read(odd: Any) -> None:
+    """Ours: a strict client turns away the whole round for `required: null`."""
+    assert modern_form({**form(TEXT), "required": odd, "$schema": [odd]}) == form(TEXT)
 
 
 def test_a_definition_does_not_unfold_into_megabytes() -> None:

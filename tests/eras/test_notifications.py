@@ -108,7 +108,24 @@ def test_without_a_level_there_are_no_logs() -> None:
 def test_a_log_is_passed_on_as_the_very_bytes_it_came_in() -> None:
     notification = log("error", logger="db", data={"n": 1.50})
 
-    assert RoundFilter(None, "debug").admit(notification) is notification.params
+    assert RoundFilter(None, "debug").admit(notification) == notification.params
+
+
+@pytest.mark.parametrize("name", ["logger", "_meta"])
+@pytest.mark.parametrize("odd", [None, 7, True, ["x"]])
+def test_a_log_is_passed_on_without_what_no_client_could_read(name: str, odd: Any) -> None:
+    """Ours: for one wrong member a strict client does not hear of the whole message."""
+    notification = Notification(LOG, raw({"level": "error", "data": None, name: odd}))
+
+    assert heard(RoundFilter(None, "debug"), notification) == {"level": "error", "data": None}
+
+
+@pytest.mark.parametrize("name", ["total", "message", "_meta"])
+@pytest.mark.parametrize("odd", [None, ODD, True, ["x"]])
+def test_progress_is_passed_on_without_what_no_client_could_read(name: str, odd: Any) -> None:
+    notification = progress(1.5, **{name: odd})
+
+    assert heard(RoundFilter("t", None), notification) == {"progress": 1.5, "progressToken": "t"}
 
 
 @pytest.mark.parametrize("level", [None, 7, "loud", ["error"], {}, ODD])

@@ -70,6 +70,7 @@ def test_https_anywhere_and_http_on_this_machine_are_shown(url: str) -> None:
     assert not has_unsafe_page(page(1, url))
 
 
+@pytest.mark.requirement("R57")
 @pytest.mark.parametrize("url", UNSAFE)
 def test_everything_else_is_not(url: Any) -> None:
     """Ours: it would run something, read something, or look like something that it is not."""

@@ -121,7 +121,7 @@ def introduce(info: Any, capabilities: dict[str, Any], version: str = "2025-11-2
 def test_the_handshake_introduces_the_client_as_itself() -> None:
     info = {"name": "lab", "version": "1", "title": "Lab", "websiteUrl": None}
 
-    assert introduce(info, {"elicitation": {}, "extensions": {"io.modelcontextprotocol/ui": {}}}) == {
+    assert introduce(info, {"elicitation": {}, "extensions": {"com.example/x": {}}}) == {
         "protocolVersion": "2025-11-25",
         "capabilities": {"elicitation": {}},
         "clientInfo": {"name": "lab", "version": "1", "title": "Lab"},

@@ -14,6 +14,7 @@ from gateway.eras.discovery import Introduction, discover_result
 from gateway.eras.failures import to_modern_failure
 from gateway.eras.requests import initialize_params, to_legacy_params
 from gateway.eras.results import to_modern_result
+from gateway.eras.vocabulary import Ask, Kind
 from gateway.wire.jsonrpc import Failure, Raw, decode, encode
 from tests.support.asking import EVERYTHING, SAMPLE, accept, ask, form, raw, sampling
 
@@ -216,14 +217,24 @@ def test_completion_has_a_context_since_2025_06_18(version: str, is_kept: Any, r
     [
         *((version, TEXT, TEXT) for version in REVISIONS),
         *((version, [IMAGE], IMAGE) for version in OLD),
-        *((version, [TEXT, TEXT], {"type": "text", "text": "Paris\n\nParis"}) for version in OLD),
+        *((version, [TEXT, TEXT], {"type": "text", "text": "Paris\n\nParis"}) for version in REVISIONS),
+        *((V2511, [block], block) for block in (TEXT, IMAGE, AUDIO)),
         (V2503, AUDIO, AUDIO),
         (V2506, [AUDIO], AUDIO),
-        *((V2511, content, content) for content in ([TEXT, IMAGE], [TOOL_USE], TOOL_USE, [])),
+        *((V2511, content, content) for content in ([TEXT, IMAGE], [TOOL_USE], TOOL_USE)),
+        (V2511, [], []),
+        (V2511, ["odd"], ["odd"]),
     ],
 )
 def test_a_sample_that_the_revision_can_express(version: str, content: Any, told: Any) -> None:
+    """SDKs: the Python and the TypeScript one of 2025-11-25 refuse lists in answer to a request without tools."""
     assert sampled(version, content) == told
+
+
+@pytest.mark.parametrize("content", [[TEXT], [TEXT, TEXT], [TOOL_USE]])
+def test_a_sample_with_tools_stays_the_list_that_it_is(content: Any) -> None:
+    ask = Ask(0, Kind.SAMPLING, "sampling/createMessage", raw({"tools": []}))
+    assert decode(to_legacy_answer(ask, raw(SAMPLE | {"content": content}), V2511)["content"]) == content
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ def problems(upstream: dict[str, Any], **settings: Any) -> list[str]:
         ({"mode": "jwt", "jwt": {**JWT, "ca_file": "/no/such"}}, ["auth.jwt.ca_file"]),
         ({"mode": "passthrough", "jwt": {"jwks_url": URL}}, ["auth.jwt.issuer"]),
         ({"mode": "passthrough", "scopes": ["a"]}, ["auth.scopes"]),
+        ({"mode": "jwt", "jwt": JWT, "scope_includes": {"a": ["b"]}}, ["auth.scope_includes"]),
+        ({"mode": "jwt", "jwt": JWT, "scopes": ["b"], "scope_includes": {"a": ["b"]}}, []),
         ({"mode": "none", "jwt": JWT}, ["auth.jwt"]),
         ({"mode": "api_key"}, ["auth.api_keys"]),
         ({"mode": "api_key", "api_keys": {"a": HASH, "b": HASH.upper()}}, ["auth.api_keys"]),

@@ -153,13 +153,6 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
     }
 
 
-def test_one_session_is_enough_to_say_for_a_server_for_one_client(tmp_path: Path) -> None:
-    """As the changelog has it; with more spares by default than sessions, the file had to mention spares too."""
-    text = "upstreams: {one: {url: http://h/mcp, sessions: {mode: pooled, max: 1}}}"
-
-    assert loaded(tmp_path, text).upstreams["one"].sessions.max == 1
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
