@@ -4,7 +4,8 @@ All deciding is in `eras.exchange`; here is the order in which things are done.
 It knows no HTTP and no sealing.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Final, TypeAlias, assert_never
 
 from gateway.eras import vocabulary as words
@@ -48,7 +49,6 @@ class Driver:
         "_speaks",
         "_work_clock",
         "exchange_id",
-        "is_in_doubt",
         "passport",
     )
 
@@ -70,8 +70,6 @@ class Driver:
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
         self._last_reply: Reply | None = None
-        self.is_in_doubt = False
-        """Did its answers perhaps never reach the server? Its first owner died over them."""
         self._work_clock = WorkClock(place.settings.call_timeout)
         self._alarms = RoundAlarms()
         self.passport = Passport()
@@ -81,6 +79,7 @@ class Driver:
 
     def pick_up(self, request_id: str, last_event_id: str) -> bool:
         """Go on with a call that another process sent. False: there is no room for one more hold."""
+        self.passport.is_out = True
         if not self._enter_hold():
             return False
         self._call.pick_up(request_id, last_event_id, self)
@@ -89,6 +88,7 @@ class Driver:
     def begin_again(self, listener: Listener, consumed: tuple[int, str]) -> None:
         """Run a lost call again; the journal answers what it can."""
         self._consumed = consumed
+        self.passport.is_out = True
         self._place.ledger.know(self.exchange_id, self)
         self.begin(listener, {})
 
@@ -159,6 +159,8 @@ class Driver:
     def _take_answers(
         self, listener: Listener, request: ClientRequest, answers: Answers, consumed: tuple[int, str]
     ) -> None:
+        if self._exchange.open_asks:
+            self.passport.is_in_doubt = False  # the server has asked on since
         commands = self._exchange.receive(words.ClientRetried(request.capabilities, answers))
         match commands:
             case [words.Reject(error)]:
@@ -316,11 +318,8 @@ class Driver:
 
     def _speaker(self) -> Speaker:
         if self._speaks is None:
-            self._speaks = Speaker(self._place, self._call, self._feed, self._may_speak)
+            self._speaks = Speaker(self._place, self._call, self._feed, partial(may_speak, self._place, self))
         return self._speaks
-
-    def _may_speak(self) -> Awaitable[bool]:
-        return may_speak(self._place, self, self._exchange.round)
 
     def _time_out(self) -> None:
         self._feed(words.WorkTimedOut())
@@ -337,7 +336,7 @@ class Driver:
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
             if isinstance(ending.error, UpstreamTimedOut):
                 is_unheard = bool(self._exchange.round) and self._call.session.id is None
-                ending = too_late(ending, is_in_doubt=self.is_in_doubt, is_unheard=is_unheard)
+                ending = too_late(ending, is_in_doubt=self.passport.is_in_doubt, is_unheard=is_unheard)
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:

@@ -52,13 +52,13 @@ def forget(place: Place, driver: "Driver", end: HoldEnd) -> None:
         place.ledger.forget(driver.exchange_id)
 
 
-async def may_speak(place: Place, driver: "Driver", round_: int) -> bool:
+async def may_speak(place: Place, driver: "Driver") -> bool:
     """May it still say something to its server? A process that was frozen asks first whose the exchange is by now.
 
     Raises:
         UpstreamLost: nobody can say.
     """
-    if not round_ or place.directory.is_sure:  # one without a ticket cannot be another's
+    if not driver.passport.is_out or place.directory.is_sure:
         return True
     try:
         is_ours = await place.directory.is_mine(driver.exchange_id)

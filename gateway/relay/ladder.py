@@ -141,7 +141,8 @@ class Ladder:
             StoreUnavailable: nobody can say.
         """
         for driver in self._place.ledger.everyone():
-            if not await self._place.directory.is_mine(driver.exchange_id):
+            # One whose client has no ticket yet is not written down, and nobody else can have it.
+            if driver.passport.is_out and not await self._place.directory.is_mine(driver.exchange_id):
                 driver.disown()
 
     async def _elsewhere(self, retry: Retry, listener: Listener) -> None:
@@ -220,7 +221,7 @@ class Ladder:
         # Written down before it is done: if this process dies over it, the next one must not do it again.
         if not is_taken and not await self._may_deliver(driver, claims.round):
             return False
-        driver.is_in_doubt = ahead == _TAKEN
+        driver.passport.is_in_doubt = claims.is_in_doubt or ahead == _TAKEN
         listener.rung = Rung.REATTACHED
         _resume(driver, retry, listener)
         return True

@@ -16,6 +16,7 @@ from gateway.eras.policy import Undeclared, settle_without_client, withdrawn
 from gateway.eras.vocabulary import Ask, SendAnswer, SendRefusal
 from gateway.relay.place import Place
 from gateway.upstreams.background import Background
+from gateway.upstreams.openings import Openings
 from gateway.upstreams.pool import Caller, Pool
 from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Id, Notification, decode
@@ -43,14 +44,14 @@ class OwnLine:
 
     def __init__(self, place: Place, open_for: Callable[[Caller], Awaitable[Session]]) -> None:
         self._place = place
-        self._open_for = open_for
+        self._openings = Openings(open_for, self.give_back)
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._farewells = Background()
 
     async def take(self, caller: Caller) -> Session:
         """Open one."""
         async with self._turns:
-            session = await self._open_for(caller)
+            session = await self._openings.open(caller)
         bystander = Bystander(session, caller, self._place)
         session.listener = bystander
         early, session.early_asks = session.early_asks, []
@@ -64,6 +65,7 @@ class OwnLine:
 
     async def close(self) -> None:
         """Wait for the farewells."""
+        await self._openings.close()
         await self._farewells.settle(_FAREWELL_SECONDS)
         await self._farewells.close()
 

@@ -11,10 +11,14 @@ from gateway.relay.tickets import Whereabouts
 class Passport:
     """The tickets of one exchange, and where they would lead."""
 
-    __slots__ = ("_is_whole", "leads_to_call", "may_run_again")
+    __slots__ = ("_is_whole", "is_in_doubt", "is_out", "leads_to_call", "may_run_again")
 
     def __init__(self) -> None:
         self._is_whole = True
+        self.is_out = False
+        """Is there a ticket with which its client could come to another process, and that take it over?"""
+        self.is_in_doubt = False
+        """Did the answers given last perhaps never reach the server? The process that took them died over them."""
         self.leads_to_call = False
         """Is the client's ticket enough to find the running call again?"""
         self.may_run_again = False
@@ -24,8 +28,11 @@ class Passport:
         self, place: Place, exchange_id: str, exchange: Exchange, request: ClientRequest, call: LegacyCall
     ) -> str:
         """The ticket of the present round."""
+        self.is_out = True
         where = _whereabouts(call)
-        ticket = place.tickets.write(exchange_id, exchange, request, where)
+        ticket = place.tickets.write(
+            exchange_id, exchange, request, where, is_in_doubt=self.is_in_doubt and not exchange.open_asks
+        )
         self._is_whole = ticket.is_whole
         self.leads_to_call = ticket.is_whole and where.is_whole
         return ticket.token

@@ -52,7 +52,13 @@ class TicketOffice:
         self._now = now
 
     def write(
-        self, exchange_id: str, exchange: Exchange, request: ClientRequest, where: Whereabouts
+        self,
+        exchange_id: str,
+        exchange: Exchange,
+        request: ClientRequest,
+        where: Whereabouts,
+        *,
+        is_in_doubt: bool = False,
     ) -> Ticket:
         """A ticket for the exchange's present round."""
         now = int(self._now())
@@ -71,6 +77,7 @@ class TicketOffice:
             last_event_id=where.last_event_id,
             version=where.version,
             runs=exchange.runs,
+            is_in_doubt=is_in_doubt,
             pending=tuple(
                 PendingAsk(key, ask.id, ask.kind.value, ask.method, Raw(encode(ask.params)))
                 for key, ask in exchange.open_asks.items()

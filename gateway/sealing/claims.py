@@ -93,6 +93,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     """How often the call has been started for this exchange."""
     is_whole: bool = True
     """False: what was asked and answered was too long to travel, so only the owner can go on."""
+    is_in_doubt: bool = False
+    """Did the answers given last perhaps never reach the server?"""
 
     def __repr__(self) -> str:
         # The session id opens the legacy session: it stays out of tracebacks and logs, as the answers do.
@@ -126,6 +128,7 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=1):
     version: str = ""
     runs: int = 1
     is_whole: bool = True
+    is_in_doubt: bool = False
 
     def __repr__(self) -> str:
         return f"Packed(exchange={self.exchange!r})"
@@ -160,6 +163,7 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=1):
             version=self.version,
             runs=self.runs,
             is_whole=self.is_whole,
+            is_in_doubt=self.is_in_doubt,
         )
 
 
@@ -197,6 +201,7 @@ def encode(claims: Claims) -> bytes:
             version=claims.version,
             runs=claims.runs,
             is_whole=claims.is_whole,
+            is_in_doubt=claims.is_in_doubt,
         )
     )
 

@@ -15,6 +15,7 @@ from gateway.errors import GatewayError, Overloaded
 from gateway.settings.upstream import Sessions
 from gateway.telemetry.names import SessionState
 from gateway.upstreams.background import Background
+from gateway.upstreams.openings import Openings
 from gateway.upstreams.session import Session
 
 _ROUNDS_OF_REAPING: Final = 4
@@ -71,6 +72,7 @@ class Pool:
     def __init__(self, settings: Sessions, open_for: Callable[[Caller], Awaitable[Session]]) -> None:
         self._settings = settings
         self._open_for = open_for
+        self._openings = Openings(self._open_now, self._retire)
         self._idle: dict[Caller, list[Session]] = {}
         self._idle_since: OrderedDict[Session, tuple[Caller, float]] = OrderedDict()
         self._owner: dict[Session, Caller] = {}
@@ -187,12 +189,12 @@ class Pool:
             if not waiter.given.done():
                 waiter.given.set_exception(Overloaded("shutting down"))
         await self._background.close()
-        sessions = list(self._owner)
+        await self._openings.close()
+        for session in self._owner:
+            self._farewells.start(session.close(), "close-session")
         self._owner.clear()
         self._idle.clear()
         self._idle_since.clear()
-        for session in sessions:
-            self._farewells.start(session.close(), "close-session")
         # Not cut short: a session that was let go a moment ago is still to be ended at the server.
         await self._farewells.settle(_FAREWELL_SECONDS)
         await self._farewells.close()
@@ -247,6 +249,9 @@ class Pool:
             if not new and not given.is_dead:
                 return given
             self._retire(given, keep_place=True)
+        return await self._openings.open(caller)
+
+    async def _open_now(self, caller: Caller) -> Session:
         self._opening += 1
         try:
             session = await self._open_for(caller)
@@ -255,10 +260,10 @@ class Pool:
             raise
         finally:
             self._opening -= 1
-        if self._is_closed:
-            await session.close()
-            raise Overloaded("shutting down")
         self._owner[session] = caller
+        if self._is_closed:
+            self._retire(session)
+            raise Overloaded("shutting down")
         return session
 
     def _retire(self, session: Session, *, keep_place: bool = False) -> None:

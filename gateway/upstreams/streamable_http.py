@@ -227,13 +227,19 @@ class StreamableHttp:
 
     async def close(self) -> None:
         """DELETE the session. The server may refuse, or be gone: the session is over either way."""
-        if self.session_id is None:
-            return
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS), self._sent(hdrs.METH_DELETE, self._headers):
-                pass
-        except (GatewayError, TimeoutError):
-            return
+        if self.session_id is not None:
+            with contextlib.suppress(GatewayError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await self._delete()
+
+    async def _delete(self) -> None:
+        """Said again where it may not have been heard: that does no harm, and nobody else will ever say it."""
+        for pause in _RECONNECT_SECONDS:
+            try:
+                async with self._sent(hdrs.METH_DELETE, self._headers):
+                    return
+            except UpstreamLost:
+                await asyncio.sleep(pause)
 
     def _sent(self, verb: str, headers: Mapping[str, str], body: bytes | None = None) -> sent:
         return sent(self._http, verb, self._url, headers=headers, body=body)

@@ -13,6 +13,7 @@ from tests.chaos.balancer import Backend, Balancer
 from tests.chaos.durable_redis import DurableRedis
 from tests.chaos.plan import REPLICAS, RESUMABLE, UPSTREAMS, Plan
 from tests.chaos.replicas import Replica
+from tests.chaos.sightings import Sightings
 from tests.chaos.wires import Wires
 from tests.support.peers import Running, launch, stop
 
@@ -28,7 +29,8 @@ class Deployment:
     replicas: dict[str, Replica] = field(default_factory=dict)
     wires: dict[str, list[Wires]] = field(default_factory=dict)
     """By upstream, one for each replica."""
-    session_users: dict[str, str] = field(default_factory=dict)
+    sightings: dict[str, Sightings] = field(default_factory=dict)
+    """By upstream."""
     balancer: Balancer | None = None
 
     @property
@@ -66,7 +68,8 @@ async def _add_replica(
     urls = {}
     for upstream, server in whole.servers.items():
         # Wires of its own for each replica: so it is known who speaks on them.
-        wires = Wires(server.port, lambda: whole.replicas[name].life, whole.session_users)
+        sightings = whole.sightings.setdefault(upstream, Sightings())
+        wires = Wires(server.port, lambda: whole.replicas[name].life, sightings)
         await stack.enter_async_context(wires)
         whole.wires.setdefault(upstream, []).append(wires)
         urls[upstream] = wires.url

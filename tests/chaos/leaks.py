@@ -41,14 +41,11 @@ async def look_for_leaks(whole: Deployment, faults: list[Fault], seconds: float)
     leaks = Leaks()
     killed = {fault.target for fault in faults if fault.kind is FaultKind.KILL}
     for upstream, server in whole.servers.items():
-        for session in (await server.observed())["open"]:
-            user = whole.session_users.get(session)
-            if user is None:
-                leaks.unheard += 1
-            elif user in killed:
-                leaks.orphans += 1
-            else:
-                leaks.sessions.append(f"{upstream} {session}, last used by {user}")
+        still_open = (await server.observed())["open"]
+        leaked, orphans, unheard = whole.sightings[upstream].leaked(still_open, killed)
+        leaks.sessions += [f"{upstream} {session}" for session in leaked]
+        leaks.orphans += orphans
+        leaks.unheard += unheard
         for wires in whole.wires[upstream]:
             leaks.sockets += [f"{upstream}: {sorted(wire.exchanges)}" for wire in wires.open]
     leaks.processes = [

@@ -13,8 +13,8 @@ from typing import Final
 from tests.chaos.records import Attempt, Ending, Json, Task, Told
 
 MODERN: Final = "2026-07-28"
-MOST_ATTEMPTS: Final = 30
-ROUND_SECONDS: Final = 60.0
+MOST_ATTEMPTS: Final = 60
+ROUND_SECONDS: Final = 90.0
 _PAUSES: Final = (0.1, 0.2, 0.5, 1.0)
 _META: Final = "io.modelcontextprotocol/"
 _MOST_ROUNDS: Final = 10

@@ -139,5 +139,3 @@ class Records:
     """What the gateways call an exchange, by our name; from its tickets."""
     owners: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     """Which process had an exchange, by our name, and since when: from its tickets."""
-    session_users: dict[str, str] = field(default_factory=dict)
-    """Which process used a session last, as the relay saw it."""

@@ -17,8 +17,8 @@ from tests.chaos.records import Json
 from tests.support.processes import children
 from tests.support.serving import ROOT, free_port
 
-_READY_SECONDS = 60.0
-_END_SECONDS = 60.0
+_READY_SECONDS = 180.0
+_END_SECONDS = 120.0
 
 
 class ReplicaFailed(AssertionError):

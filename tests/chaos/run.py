@@ -110,7 +110,6 @@ def _records(whole: Deployment, told: list[Told], breaker: Breaker) -> Records:
         passages=whole.front.passages,
         servers={},
         rounds=[line for replica in whole.replicas.values() for line in replica.rounds()],
-        session_users=whole.session_users,
     )
     _read_tickets(records, TicketReader(whole.key))
     return records

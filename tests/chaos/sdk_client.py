@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
@@ -87,10 +87,9 @@ class _Persistent(httpx2.AsyncHTTPTransport):
             attempt = Attempt(self._now(), round_)
             if is_call:
                 self._told.attempts.append(attempt)
+            request.extensions = {**request.extensions, "trace": _noting_port(attempt)}
             try:
                 response = await super().handle_async_request(request)
-                stream = response.extensions.get("network_stream")
-                attempt.port = stream.get_extra_info("client_addr")[1] if stream is not None else 0
                 body = await response.aread()
             except (httpx2.TransportError, OSError) as problem:
                 attempt.outcome = f"broken: {problem!r}"
@@ -117,6 +116,16 @@ class _Persistent(httpx2.AsyncHTTPTransport):
         state = message.get("result", {}).get("requestState")
         if is_call and state is not None:
             self._told.tickets.append(state)
+
+
+def _noting_port(attempt: Attempt) -> Callable[[str, dict[str, Any]], Awaitable[None]]:
+    """Notes it as soon as there is a connection: if that breaks, it must be known whose it was."""
+
+    async def note(event: str, info: dict[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            attempt.port = info["return_value"].get_extra_info("client_addr")[1]
+
+    return note
 
 
 def _whole(headers: httpx2.Headers) -> list[tuple[str, str]]:

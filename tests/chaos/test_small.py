@@ -9,7 +9,7 @@ from tests.chaos.run import run
 from tests.chaos.story import stories
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 async def test_nothing_is_lost_whatever_breaks() -> None:
     """Ours (issue: nothing lost): three gateways, real servers with and without a memory, one Redis, all broken."""
     plan = Plan(exchanges=36, seed=2, at_once=12, thinking=0.8, pause=1.0, heartbeat=0.5, mcp_share=0.2)

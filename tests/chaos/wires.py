@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+from tests.chaos.sightings import Passing, Sightings
+
 _EXCHANGE: Final = re.compile(rb"chaos-\d+-\d+\.")
-_SESSION: Final = re.compile(rb"\r\nmcp-session-id: *([^\r\n]+)\r\n", re.IGNORECASE)
 _OVERLAP: Final = 128
 """Bytes of the part before that are looked at again: a name may lie on the border."""
 
@@ -26,10 +27,13 @@ class Wire:
 
     gateway: asyncio.StreamWriter
     server: asyncio.StreamWriter
+    passing: Passing
+    is_cut: bool = False
     exchanges: set[str] = field(default_factory=set)
     tails: dict[str, bytes] = field(default_factory=dict)
 
     def cut(self) -> None:
+        self.is_cut = True
         for writer in (self.gateway, self.server):
             with contextlib.suppress(OSError):
                 writer.get_extra_info("socket").setsockopt(
@@ -41,10 +45,10 @@ class Wire:
 class Wires:
     """Listens for the time of an `async with`; everything passes on to `port` on loopback."""
 
-    def __init__(self, port: int, process: Callable[[], str], sessions: dict[str, str]) -> None:
+    def __init__(self, port: int, process: Callable[[], str], sightings: Sightings) -> None:
         self._target = port
         self._process = process
-        self._sessions = sessions
+        self._sightings = sightings
         self._tasks: set[asyncio.Task[None]] = set()
         self.open: set[Wire] = set()
 
@@ -76,12 +80,11 @@ class Wires:
         wire: Wire | None = None
         try:
             from_server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
-            wire = Wire(writer, to_server)
+            wire = Wire(writer, to_server, Passing(self._process()))
             self.open.add(wire)
-            process = self._process()
             ways = [
-                asyncio.ensure_future(self._pump(wire, "there", reader, to_server, process)),
-                asyncio.ensure_future(self._pump(wire, "back", from_server, writer, process)),
+                asyncio.ensure_future(self._pump(wire, "there", reader, to_server)),
+                asyncio.ensure_future(self._pump(wire, "back", from_server, writer)),
             ]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -96,21 +99,17 @@ class Wires:
             writer.close()
             if wire is not None:
                 self.open.discard(wire)
+                self._sightings.ended(wire.passing, is_cut=wire.is_cut)
                 wire.server.close()
 
     async def _pump(
-        self,
-        wire: Wire,
-        way: str,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        process: str,
+        self, wire: Wire, way: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        look = self._sightings.there if way == "there" else self._sightings.back
         while data := await reader.read(65536):
             seen = wire.tails.get(way, b"") + data
             wire.tails[way] = seen[-_OVERLAP:]
             wire.exchanges.update(name.decode() for name in _EXCHANGE.findall(seen))
-            for session in _SESSION.findall(seen):
-                self._sessions[session.decode()] = process
+            look(wire.passing, seen)
             writer.write(data)
             await writer.drain()

@@ -1,6 +1,7 @@
 """Orders of events that once went wrong, told again exactly: chance need not find them a second time."""
 
-from tests.relay.test_ladder_machine import Ladders
+from gateway.relay.listener import Reply
+from tests.relay.test_ladder_machine import Ladders, Round
 
 
 def test_a_question_that_comes_while_a_call_is_brought_back_waits_for_its_client() -> None:
@@ -40,3 +41,35 @@ def test_an_orphaned_round_and_its_retry_do_not_both_bring_the_call_back() -> No
     world.freeze(which=4, pause=0.005)
     world.answer_again(which=2, round_=1, where=3, pause=8.0)
     world.teardown()
+
+
+def test_a_call_whose_client_has_no_ticket_yet_was_not_taken_over() -> None:
+    """Ours: a replica that had slept asked after it before it was written down, and gave it up to nobody."""
+    world = Ladders()
+    world.call(which=0, upstream="steady", tool="once", questions=1, work=0.0, pause=0.06)
+    world.freeze(which=0, pause=8.0)
+    world.thaw(pause=2.0)
+    world.teardown()
+
+
+def test_a_doubt_goes_along_when_the_call_moves_on() -> None:
+    """Ours: whoever had the call after a drain said that the server was slow, and knew nothing of the answers."""
+    world = Ladders()
+    told: list[Reply] = []
+    judge = world.judge
+
+    def listen(round_: Round, reply: Reply) -> None:
+        told.append(reply)
+        judge(round_, reply)
+
+    world.judge = listen  # type: ignore[method-assign]
+    world.first_call(upstream="steady", work=0.0)
+    world.answer_one_that_fails(which=0, where=0, fault="kill", instant=0.015, pause=8.0)
+    assert not world.servers["steady"].told, "it died between the book and the server"
+    world.answer(which=0, where=0, pause=2.0)
+    world.drain(which=0, pause=2.0)
+    world.answer(which=0, where=0, pause=40.0)
+    world.teardown()
+    error = told[-1].error
+    assert error is not None
+    assert error.data["reason"] == "answers_in_doubt"

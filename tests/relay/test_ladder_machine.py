@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -174,6 +175,7 @@ class Ladders(RuleBasedStateMachine):
             assert reply.error.code in DOCUMENTED, reply
             is_owed = self.is_calm and round_.is_owed and round_.number == conversation.sent
             assert not is_owed, f"refused, and nothing was wrong: {reply}"
+            assert round_.number or reply.outcome is not Outcome.LOST, "lost, and there was no ticket yet"
             return
         result = decode(encode(reply.result))
         if result["resultType"] == "complete":
@@ -384,6 +386,7 @@ async def _end_all() -> None:
         await asyncio.gather(*left, return_exceptions=True)
 
 
+@pytest.mark.timeout(600)
 def test_nothing_is_lost_crossed_or_done_twice_whatever_happens_to_replicas() -> None:
     """Ours: exchange, ladder and store together have no order of events in which an answer is given twice."""
     run_state_machine_as_test(

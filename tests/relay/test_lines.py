@@ -109,6 +109,21 @@ async def test_progress_and_withdrawals_mean_nothing_there() -> None:
     assert opener.channels[session].sent == []
 
 
+async def test_a_listener_who_leaves_while_its_session_is_opened_leaves_none_behind() -> None:
+    """Ours: the server has opened it by then, and only we can end it."""
+    opener = Opener()
+    line = OwnLine(place(), opener)
+    opener.gate.clear()
+    leaving = asyncio.ensure_future(line.take(ANN))
+    await turns()
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    opener.gate.set()
+    await line.close()
+    (left,) = opener.opened
+    assert opener.is_closed(left)
+
+
 async def test_a_session_of_its_own_is_ended_when_it_is_given_back() -> None:
     opener = Opener()
     line = OwnLine(place(), opener)

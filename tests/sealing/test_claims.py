@@ -230,10 +230,10 @@ def test_members_that_a_later_version_adds_are_skipped() -> None:
 
     assert decode(msgspec.msgpack.encode([*members, {"later": 1}])) == CLAIMS
     with pytest.raises(Unreadable):
-        decode(msgspec.msgpack.encode(members[:-4]))
+        decode(msgspec.msgpack.encode(members[:-5]))
     with pytest.raises(Unreadable):
         decode(
-            b"\xdc\x00\x15" + msgspec.msgpack.encode(members)[3:] + b"\x91" * 100_000
+            b"\xdc\x00\x16" + msgspec.msgpack.encode(members)[3:] + b"\x91" * 100_000
         )  # nested without end
 
 
@@ -258,7 +258,7 @@ def test_the_format_is_pinned() -> None:
         *[1, "x", 1, "u", "", "m", "t", "a", 2, 3, "o", "s", None, None],
         [["k", 7, "elicitation", "elicitation/create", b"{}"]],
         msgspec.msgpack.encode([("j", "roots", "d", b"{}")]),
-        *[0, "", 1, True],
+        *[0, "", 1, True, False],
     ]
 
 

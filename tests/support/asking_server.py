@@ -196,6 +196,7 @@ class InProcessWithMemory(InProcess):
 
     async def resume(self, last_event_id: str, deliver: Deliver) -> None:
         self._known()
+        self.last_event_id = last_event_id
         number, _, position = last_event_id.partition(":")
         run = next(run for run in self._server.runs if run.number == int(number))
         await self._read(run, int(position), deliver)

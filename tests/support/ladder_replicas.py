@@ -45,9 +45,13 @@ _SETTINGS = Upstream.model_validate(
 
 
 class DistantStore(MemoryStore):
-    """One that is a little way off: a process may die between what it has written down and what it does then."""
+    """One that is a little way off: a process may die between what it has written down and what it does then.
+
+    Or do something else before it is written down.
+    """
 
     async def record(self, exchange: str, replica: str, stage: int, seconds: float) -> bool:
+        await asyncio.sleep(_STORE_SECONDS)
         is_written = await super().record(exchange, replica, stage, seconds)
         await asyncio.sleep(_STORE_SECONDS)
         return is_written

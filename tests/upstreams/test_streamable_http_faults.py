@@ -268,3 +268,20 @@ async def test_a_redirect_that_leads_nowhere_is_a_fault_of_the_server(
     server.on["tools/call"] = script
     with pytest.raises((UpstreamRefused, UpstreamSpokeNonsense)):
         await call(channel)
+
+
+async def test_a_goodbye_that_may_not_have_been_heard_is_said_again(
+    server: Scripted, channel: StreamableHttp
+) -> None:
+    """Ours: nobody else knows the session, so it would stay at the server for as long as that likes."""
+
+    async def reset_once(turn: Turn) -> None:
+        if len(server.turns) == 1:
+            turn.reset()
+        else:
+            await turn.reply(200)
+
+    server.on["DELETE"] = reset_once
+    channel.adopt("s1", "2025-06-18")
+    await channel.close()
+    assert [(turn.verb, turn.session) for turn in server.turns] == [("DELETE", "s1")] * 2
