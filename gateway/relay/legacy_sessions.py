@@ -233,7 +233,7 @@ class LegacySessions:
             raise Overloaded("too many sessions of legacy clients")
         self._opening += 1
         try:
-            session = LegacySession(await self._connect(knock.authorization), _owner(knock))
+            session = LegacySession(await self._connect(knock.authorization), knock.claimant)
         finally:
             self._opening -= 1
         session_id = self._new_id()
@@ -260,10 +260,10 @@ class LegacySessions:
 
     def _find(self, knock: Knock) -> LegacySession | None:
         session = self._sessions.get(knock.session_id or "")
-        if session is None or not session.is_of(_owner(knock)):
+        if session is None or not session.is_of(knock.claimant):
             return None
-        if knock.owner is not None and knock.authorization is not None:
-            session.channel.authorize(knock.authorization)  # it may have been refreshed
+        if knock.renewed is not None:
+            session.channel.authorize(knock.renewed)
         session.last_used = asyncio.get_running_loop().time()
         return session
 
@@ -307,10 +307,6 @@ async def _answer(session: LegacySession, stream: LegacyStream) -> Passage:
     if only is not None:
         return Passage.of(200, encoded(only))
     return Passage(200, _STREAM_HEADERS, stream.events(), left=lambda: session.left(stream))
-
-
-def _owner(knock: Knock) -> str | None:
-    return knock.owner or knock.authorization
 
 
 def _no_session(knock: Knock) -> Passage:
