@@ -2,7 +2,8 @@
 
 Pinned by configuration: the issuer, the audience, the algorithms. Never taken
 from the token: where keys come from (`jku`, `x5u`, `jwk`), or whether it has to
-be signed at all.
+be signed at all. What else issuers put into a header is passed over, unless it
+is marked as critical (RFC 7515, section 4): many have members of their own.
 """
 
 import binascii
@@ -19,12 +20,13 @@ from gateway.settings.auth import Jwt
 
 if TYPE_CHECKING:
     from joserfc.jwk import Key
+    from joserfc.jws import JWSRegistry
 
 MOST_CHARACTERS: Final = 16 * 1024
 _MOST_REMEMBERED: Final = 4096
 _MOST_TRIED: Final = 8
 """Keys tried for a token that names none."""
-_KINDS: Final = {"R": "RSA", "P": "RSA", "E": "EC"}
+_CURVES_OF_NO_SIGNATURE: Final = frozenset({"X25519", "X448"})
 
 
 class TokenRefused(ValueError):
@@ -84,29 +86,25 @@ class Verifier:
         algorithm, kid = _header(token)
         if algorithm not in self._settings.algorithms:
             raise TokenRefused("its algorithm is not accepted")
-        candidates = self._candidates(algorithm, kid)
+        registry = _registry(algorithm)
+        candidates = self._candidates(registry, algorithm, kid)
         if not candidates:
             raise KeyUnknown("signed with a key that is not known")
         for key in candidates:
             try:
-                claims = jwt.decode(token, key, algorithms=[algorithm]).claims
+                claims = jwt.decode(token, key, registry=registry).claims
             except BadSignatureError:
                 continue
             except (JoseError, ValueError, TypeError, RecursionError):
                 raise TokenRefused("it cannot be read") from None
             return self._judge(claims)
+        if kid is None:
+            raise KeyUnknown("its signature does not verify, and it does not say which key would")
         raise TokenRefused("its signature does not verify")
 
-    def _candidates(self, algorithm: str, kid: str | None) -> Sequence["Key"]:
-        kind = _KINDS.get(algorithm[0], "") if not algorithm.startswith("Ed") else "OKP"
-        fit = [
-            key
-            for key in self._jwks.keys
-            if key.key_type == kind
-            and key.get("alg", algorithm) == algorithm
-            and kid in (None, key.get("kid"))
-        ]
-        return fit[:_MOST_TRIED]
+    def _candidates(self, registry: "JWSRegistry", algorithm: str, kid: str | None) -> Sequence["Key"]:
+        named = [key for key in self._jwks.keys if kid in (None, key.get("kid"))]
+        return [key for key in named if _fits(key, registry, algorithm)][:_MOST_TRIED]
 
     def _judge(self, claims: Any) -> Verified:
         now, leeway = self._now(), self._settings.leeway
@@ -130,6 +128,27 @@ class Verifier:
             raise TokenRefused("it names nobody")
         scopes = _words(claims.get("scope"), split=True) | _words(claims.get("scp"), split=True)
         return Verified(str(self._settings.issuer), subject, scopes, until + leeway)
+
+
+def _registry(algorithm: str) -> "JWSRegistry":
+    """What may stand in a token: this algorithm, and any header, of any length that a token may have."""
+    from joserfc.jws import JWSRegistry  # noqa: PLC0415
+
+    registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
+    registry.max_header_length = registry.max_signature_length = MOST_CHARACTERS
+    return registry
+
+
+def _fits(key: "Key", registry: "JWSRegistry", algorithm: str) -> bool:
+    """Can this key verify such a signature? Its kind, its curve, and what it says it is for."""
+    from joserfc.errors import JoseError  # noqa: PLC0415
+
+    try:
+        registry.algorithms[algorithm].check_key(key)
+        key.check_key_op("verify")
+    except (JoseError, TypeError):
+        return False
+    return key.get("crv") not in _CURVES_OF_NO_SIGNATURE
 
 
 def _header(token: str) -> tuple[str, str | None]:

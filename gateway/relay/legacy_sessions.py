@@ -9,7 +9,6 @@ the client's GET stream, else it waits for one.
 
 import asyncio
 import hmac
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -17,6 +16,7 @@ from gateway.errors import GatewayError, Overloaded, UpstreamTimedOut
 from gateway.relay.legacy_streams import LegacyStream, encoded
 from gateway.relay.passage import Knock, Passage
 from gateway.upstreams.background import Background
+from gateway.upstreams.backlog import Backlog
 from gateway.upstreams.transport import Channel
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import (
@@ -71,7 +71,7 @@ class LegacySession:
         self.last_used = asyncio.get_running_loop().time()
         self._owner = (owner or "").encode("utf-8", "surrogateescape")
         self._running: dict[Id, LegacyStream] = {}
-        self._kept: deque[Message] = deque(maxlen=_MOST_KEPT)
+        self._kept = Backlog(_MOST_KEPT)
 
     def is_of(self, owner: str | None) -> bool:
         """Does it belong to this caller, who is known by name or else by a credential?"""
@@ -97,14 +97,14 @@ class LegacySession:
             return None
         self.standing = stream = LegacyStream()
         while self._kept:
-            stream.put(self._kept.popleft())
+            stream.put(self._kept.take())
         return stream
 
     def hear(self, message: Message) -> bool:
         """The server said something of its own accord."""
         stream = self._stream_for(message)
         if stream is None:
-            self._kept.append(message)
+            self._kept.put(message)
         else:
             stream.put(message)
         return False
@@ -233,7 +233,7 @@ class LegacySessions:
             raise Overloaded("too many sessions of legacy clients")
         self._opening += 1
         try:
-            session = LegacySession(await self._connect(knock.authorization), _owner(knock))
+            session = LegacySession(await self._connect(knock.authorization), knock.claimant)
         finally:
             self._opening -= 1
         session_id = self._new_id()
@@ -260,10 +260,10 @@ class LegacySessions:
 
     def _find(self, knock: Knock) -> LegacySession | None:
         session = self._sessions.get(knock.session_id or "")
-        if session is None or not session.is_of(_owner(knock)):
+        if session is None or not session.is_of(knock.claimant):
             return None
-        if knock.owner is not None and knock.authorization is not None:
-            session.channel.authorize(knock.authorization)  # it may have been refreshed
+        if knock.renewed is not None:
+            session.channel.authorize(knock.renewed)
         session.last_used = asyncio.get_running_loop().time()
         return session
 
@@ -307,10 +307,6 @@ async def _answer(session: LegacySession, stream: LegacyStream) -> Passage:
     if only is not None:
         return Passage.of(200, encoded(only))
     return Passage(200, _STREAM_HEADERS, stream.events(), left=lambda: session.left(stream))
-
-
-def _owner(knock: Knock) -> str | None:
-    return knock.owner or knock.authorization
 
 
 def _no_session(knock: Knock) -> Passage:

@@ -1,10 +1,10 @@
 """One stream of a bridged legacy session: what is to be written to a client, in order, until an end. No HTTP."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from typing import Final
 
+from gateway.upstreams.backlog import Backlog
 from gateway.wire.jsonrpc import (
     Failure,
     Message,
@@ -34,7 +34,7 @@ class LegacyStream:
         """The progress token of the request that this stream answers."""
         self.has_reader = True
         """May anything but the answer go out on it?"""
-        self._waiting: deque[Message] = deque(maxlen=_MOST_WAITING)
+        self._waiting = Backlog(_MOST_WAITING)
         self._is_ended = False
         self._wake = asyncio.Event()
 
@@ -45,7 +45,7 @@ class LegacyStream:
 
     def put(self, message: Message) -> None:
         """Have it written."""
-        self._waiting.append(message)
+        self._waiting.put(message)
         self._wake.set()
 
     def end(self) -> None:
@@ -61,15 +61,13 @@ class LegacyStream:
                     await self._news()
         except TimeoutError:
             return None
-        if len(self._waiting) == 1 and isinstance(self._waiting[0], Result | Failure):
-            return self._waiting.popleft()
-        return None
+        return self._waiting.take() if self._waiting.is_one_answer else None
 
     async def events(self) -> AsyncIterator[bytes]:
         """What is to be written, as server-sent events, to the end."""
         while True:
             while self._waiting:
-                yield encode_message(encoded(self._waiting.popleft()))
+                yield encode_message(encoded(self._waiting.take()))
             if self._is_ended:
                 return
             try:

@@ -43,6 +43,16 @@ class Knock:
     """It names a revision in a header, as clients of Streamable HTTP do after their handshake."""
 
     @property
+    def claimant(self) -> str | None:
+        """For whom a session of ours is opened: who is calling, or where nobody here says so, this credential."""
+        return self.owner or self.authorization
+
+    @property
+    def renewed(self) -> str | None:
+        """A credential that may be newer than the one a session was opened with; its owner stays the same."""
+        return None if self.owner is None else self.authorization
+
+    @property
     def shows_no_session(self) -> bool:
         """Does it come from nowhere? With a GET a client of HTTP+SSE begins, and nobody else does."""
         resumes = any(name.lower() == "last-event-id" for name, _ in self.headers)

@@ -9,7 +9,6 @@ client has said its first word, so that a stream alone costs the server nothing.
 import asyncio
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
 from typing import Final, TypeAlias
 
 from gateway.errors import GatewayError, Overloaded, UpstreamTimedOut
@@ -52,21 +51,28 @@ _HEADERS: Final = (
 class Visit:
     """One client, from its GET to the end of the stream that this brought."""
 
-    def __init__(self, authorization: str | None, connect: Connect, *, patience: float) -> None:
+    def __init__(self, knock: Knock, connect: Connect, *, patience: float) -> None:
         self.stream = LegacyStream()
         self.is_leaving = False
         """Is it to end when nothing is under way?"""
-        self._authorization = _bytes(authorization)
-        self._open = partial(connect, authorization)
+        self._claimant = _bytes(knock.claimant)
+        self._authorization = knock.authorization
+        self._connect = connect
         self._patience = patience
         self._channel: Channel | None = None
         self._opening = asyncio.Lock()
         self._running: set[Id] = set()
         self._background = Background()
 
-    def is_of(self, authorization: str | None) -> bool:
-        """Does it belong to whoever has this credential?"""
-        return hmac.compare_digest(_bytes(authorization), self._authorization)
+    def is_of(self, claimant: str | None) -> bool:
+        """Does it belong to this caller, who is known by name or else by a credential?"""
+        return hmac.compare_digest(_bytes(claimant), self._claimant)
+
+    def authorize(self, authorization: str) -> None:
+        """Show the server this credential from now on."""
+        self._authorization = authorization
+        if self._channel is not None:
+            self._channel.authorize(authorization)
 
     def leave(self) -> None:
         """End it, as soon as nothing is under way."""
@@ -102,7 +108,7 @@ class Visit:
     async def _reached(self) -> Channel:
         async with self._opening:
             if self._channel is None:
-                self._channel = channel = await self._open()
+                self._channel = channel = await self._connect(self._authorization)
                 if channel.has_one_stream:
                     await self._stand(channel)
             return self._channel
@@ -192,17 +198,19 @@ class Visits:
         if self._is_ending or len(self._visits) >= self._most:
             raise Overloaded("too many sessions of legacy clients")
         visit_id = VISIT + self._new_id()
-        visit = self._visits[visit_id] = Visit(knock.authorization, self._connect, patience=self._patience)
+        visit = self._visits[visit_id] = Visit(knock, self._connect, patience=self._patience)
         endpoint = f"event: endpoint\ndata: {own_address(visit_id)}\n\n".encode()
         return Passage(200, _HEADERS, _led_by(endpoint, visit.stream), left=lambda: self._end(visit_id))
 
     async def post(self, knock: Knock, visit_id: str) -> Passage:
         """What a client says at its address."""
         visit = self._visits.get(visit_id)
-        if visit is None or not visit.is_of(knock.authorization):
+        if visit is None or not visit.is_of(knock.claimant):
             return Passage.refused(404, -32001, "Session not found")
         if knock.verb != "POST":
             return Passage.refused(405, -32000, "Method not allowed")
+        if knock.renewed is not None:
+            visit.authorize(knock.renewed)
         try:
             message = parse(knock.body)
         except NotJson:
@@ -236,8 +244,8 @@ async def _led_by(first: bytes, stream: LegacyStream) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def _bytes(authorization: str | None) -> bytes:
-    return (authorization or "").encode("utf-8", "surrogateescape")
+def _bytes(claimant: str | None) -> bytes:
+    return (claimant or "").encode("utf-8", "surrogateescape")
 
 
 def _version(answer: Result) -> str:

@@ -6,12 +6,12 @@ is kept until then.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.errors import GatewayError
+from gateway.upstreams.backlog import Backlog
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire.jsonrpc import Failure, Id, Message, Result
 
@@ -35,7 +35,7 @@ class OneStream:
         """Has an answer come to something that nobody waits for here? Some servers tell everyone everything."""
         self._waiting: dict[Id, _Waiting] = {}
         self._deliver: Deliver | None = None
-        self._kept: deque[Message] = deque(maxlen=_MOST_KEPT)
+        self._kept = Backlog(_MOST_KEPT)
         self._ending: GatewayError | None = None
         self._ended = asyncio.Event()
 
@@ -47,7 +47,7 @@ class OneStream:
             if isinstance(message, Result | Failure):
                 self._hear_answer(message)
             elif self._deliver is None:
-                self._kept.append(message)
+                self._kept.put(message)
             else:
                 self._deliver(message)
         except GatewayError as error:
@@ -103,7 +103,7 @@ class OneStream:
         """Deliver what comes unasked, from the first on, until the stream ends; then raise why."""
         self._deliver = deliver
         while self._kept:
-            self.hear(self._kept.popleft())
+            self.hear(self._kept.take())
         opened()
         await self._ended.wait()
         if self._ending is not None:

@@ -73,6 +73,22 @@ async def not_shared(url: str, both: Callers) -> None:
     assert done[1]["result"]["content"][0]["text"] == "3"
 
 
+async def address_shared(served_url: str, both: Callers) -> tuple[int, int]:
+    """What Bob gets at the address that Ann's stream told her, and what she gets."""
+    async with aiohttp.ClientSession() as http:
+        ann = {**both.ann, "Accept": "text/event-stream"}
+        async with http.get(served_url, headers=ann) as stream:
+            assert stream.status == 200
+            await stream.content.readuntil(b"\n")
+            place = (await stream.content.readuntil(b"\n")).decode().partition(": ")[2].strip()
+            address = served_url.removesuffix("/mcp") + place
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            async with http.post(address, json=ping, headers=both.bob) as response:
+                stolen = response.status
+            async with http.post(address, json=ping, headers=both.ann) as response:
+                return stolen, response.status
+
+
 @pytest.mark.parametrize("kind", ["py-1.30", "ts-1.32"])
 async def test_a_session_is_of_no_use_to_another(
     both: Callers, legacy_servers: LegacyServers, gateway: Gateways, kind: str
@@ -101,20 +117,15 @@ async def test_an_address_of_http_sse_is_of_no_use_to_another(
 ) -> None:
     """Issue: the same for HTTP+SSE, whose session is an address."""
     served = await gateway(legacy_servers.get("py-1.30", transport="sse").url, auth=both.auth)
-    async with aiohttp.ClientSession() as http:
-        ann = {**both.ann, "Accept": "text/event-stream"}
-        async with http.get(served.url, headers=ann) as stream:
-            assert stream.status == 200
-            await stream.content.readuntil(b"\n")
-            place = (await stream.content.readuntil(b"\n")).decode().partition(": ")[2].strip()
-            address = served.url.removesuffix("/mcp") + place
-            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-            async with http.post(address, json=ping, headers=both.bob) as response:
-                stolen = response.status
-            async with http.post(address, json=ping, headers=both.ann) as response:
-                taken = response.status
-    assert stolen == 404
-    assert taken == 202
+    assert await address_shared(served.url, both) == (404, 202)
+
+
+async def test_an_address_of_a_visit_is_of_no_use_to_another(
+    both: Callers, legacy_servers: LegacyServers, gateway: Gateways
+) -> None:
+    """Ours: the same where the server speaks another transport than the client, and sees no credential at all."""
+    served = await gateway(legacy_servers.get("py-1.30").url, auth=both.auth)
+    assert await address_shared(served.url, both) == (404, 202)
 
 
 @pytest.mark.parametrize("mode", ["jwt", "api_key", "header"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joserfc import jwt
-from joserfc.jwk import OctKey, OKPKey
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from gateway.edge.jwks import Jwks, parse
 from gateway.edge.tokens import MOST_CHARACTERS, KeyUnknown, TokenRefused, Verifier
@@ -177,6 +177,62 @@ def test_a_token_without_a_key_id_is_tried_with_the_keys_that_fit() -> None:
     issuer = Issuer(published=[new_key("other"), ISSUER.key])
     token = ISSUER.token(header={"kid": None}, **good())
     assert verifier(issuer).verify(token).subject == "ann"
+
+
+UNFIT: dict[str, ECKey | OKPKey | RSAKey] = {
+    "another curve": ECKey.generate_key("P-384", {"kid": "first"}),
+    "another kind": RSAKey.generate_key(2048, {"kid": "first"}),
+    "another algorithm": ECKey.generate_key("P-256", {"kid": "first", "alg": "ES384"}),
+    "another use": ECKey.generate_key("P-256", {"kid": "first", "key_ops": ["deriveKey"]}),
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+@pytest.mark.parametrize("kid", [None, "first"])
+def test_keys_that_cannot_verify_it_do_not_stand_in_the_way(unfit: str, kid: str | None) -> None:
+    """RFC 7517, 4.5: keys of one set may share a name if their kinds differ; a set may hold keys of all kinds."""
+    issuer = Issuer(published=[UNFIT[unfit], ISSUER.key])
+    token = ISSUER.token(header={"kid": kid}, **good())
+    assert verifier(issuer).verify(token).subject == "ann"
+
+
+@pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
+def test_a_key_for_agreement_does_not_stand_before_one_for_signatures() -> None:
+    """RFC 8037: X25519 and Ed25519 are both OKP."""
+    signing = OKPKey.generate_key("Ed25519", {"kid": "ed"})
+    issuer = Issuer(key=signing, published=[OKPKey.generate_key("X25519", {"kid": "x"}), signing])
+    token = issuer.token(header={"kid": None, "alg": "EdDSA"}, **good())
+    assert verifier(issuer).verify(token).subject == "ann"
+
+
+def test_without_a_key_id_any_key_may_be_a_new_one() -> None:
+    """Ours: an issuer that names no keys turns them too."""
+    with pytest.raises(KeyUnknown):
+        verifier().verify(ISSUER.token(key=new_key("second"), header={"kid": None}, **good()))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"pi.atm": "1"},
+        {"nonce": "n", "x5t": "t"},
+        {"signer": "arn:aws:…", "exp": 1, "iss": "https://other.example"},
+        {"x5c": ["M" * 1500]},
+    ],
+)
+def test_what_an_issuer_adds_to_a_header_is_passed_over(header: dict[str, Any]) -> None:
+    """RFC 7515, section 4: what is not understood MUST be ignored. Entra ID and Ping write such headers."""
+    assert verifier().verify(ISSUER.token(header=header, **good())).subject == "ann"
+
+
+@pytest.mark.parametrize("critical", [["pi.atm"], ["exp"], "exp", [1]])
+def test_what_must_be_understood_and_is_not_is_refused(critical: object) -> None:
+    """RFC 7515, 4.1.11."""
+    header = {"crit": critical, "pi.atm": "1", "exp": 1}
+    start = base64.urlsafe_b64encode(json.dumps({"alg": "ES256", "kid": "first", **header}).encode())
+    token = ISSUER.token(**good())
+    with pytest.raises(TokenRefused, match="cannot be read"):
+        verifier().verify(f"{start.decode().rstrip('=')}.{token.partition('.')[2]}")
 
 
 def test_another_claim_may_name_the_caller() -> None:

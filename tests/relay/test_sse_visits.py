@@ -24,6 +24,8 @@ class Host:
     def __init__(self, **options: Any) -> None:
         self.channels: list[FakeChannel] = []
         self.on: dict[str, Any] = {}
+        self.shown: list[str | None] = []
+        """With which credential a channel was opened."""
         self.refusal: Exception | None = None
         self.visits = Visits(self._connect, **{"most": 2, "patience": 5.0, "new_id": self._next, **options})
         self._number = 0
@@ -32,12 +34,17 @@ class Host:
         self._number += 1
         return f"v-{self._number}"
 
-    async def _connect(self, _: str | None) -> FakeChannel:
+    async def _connect(self, authorization: str | None) -> FakeChannel:
         if self.refusal is not None:
             raise self.refusal
+        self.shown.append(authorization)
         self.channels.append(FakeChannel())
         self.channels[-1].on |= self.on
         return self.channels[-1]
+
+    async def is_reached(self) -> bool:
+        """Was a channel opened?"""
+        return bool(self.channels)
 
     def begin(self, authorization: str | None = None) -> "Reader":
         knock = Knock("GET", "/mcp", "", (), b"", None, authorization)
@@ -139,6 +146,20 @@ async def test_the_address_is_of_use_to_its_own_client_only(host: Host) -> None:
     assert await host.post(HELLO, ADDRESS, "Bearer a") == 202
     reader.leave()
     assert await host.post(READY, ADDRESS, "Bearer a") == 404
+
+
+async def test_a_refreshed_credential_keeps_the_visit_and_is_shown_to_the_server(host: Host) -> None:
+    """Ours: whose a visit is follows from who is calling, where that is known, and not from the token of the hour."""
+    knock = Knock("GET", "/mcp", "", (), b"", None, "Bearer a", owner="ann")
+    Reader(host.visits.begin(knock, lambda visit: f"/mcp?holdfast={visit}"))
+    hello = json.dumps(HELLO).encode()
+    refreshed = Knock("POST", "/mcp", "", (), hello, None, "Bearer b", owner="ann")
+    another = Knock("POST", "/mcp", "", (), hello, None, "Bearer a", owner="bob")
+
+    assert (await host.visits.post(another, ADDRESS)).status == 404
+    assert (await host.visits.post(refreshed, ADDRESS)).status == 202
+    await until(host.is_reached)
+    assert host.shown == ["Bearer b"]
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"[1]", b'{"jsonrpc":"2.0"}'])

@@ -18,6 +18,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
+from joserfc.jws import JWSRegistry
 
 Json = dict[str, Any]
 SigningKey = RSAKey | ECKey | OKPKey
@@ -57,7 +58,7 @@ class Issuer:
             {name: value for name, value in said.items() if value is not None},
             kept,
             key,
-            algorithms=[algorithm],
+            registry=JWSRegistry(algorithms=[said["alg"]], strict_check_header=False),
         )
 
     def bearer(self, **claims: Any) -> str:
