@@ -174,7 +174,7 @@ async def test_a_legacy_process_that_cannot_take_the_question_is_served_by_a_fre
     gateway: Gateways, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
 ) -> None:
     """Ours: bounded wait, then a process that was never asked."""
-    monkeypatch.setattr("gateway.upstreams.era_probe._SECONDS", 0.5 if how == "hangs" else 5.0)
+    monkeypatch.setattr("gateway.upstreams.era_probe._PROCESS_SECONDS", 0.5 if how == "hangs" else 6.0)
     wrapper = tmp_path / "first.py"
     wrapper.write_text(_FUSSY, "utf-8")
     command = [sys.executable, str(wrapper), how, *stdio_command("py-1.30")]
