@@ -8,10 +8,11 @@ import hypothesis
 import pytest
 
 from tests.support.gateways import Gateways
+from tests.support.order import pytest_collection_modifyitems
 from tests.support.peers import LegacyServers
 from tests.support.told import pytest_terminal_summary
 
-__all__ = ["pytest_terminal_summary"]
+__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 
 # Properties are judged by what they find, never by how long a busy machine took over one example.
 hypothesis.settings.register_profile("unhurried", deadline=None)

@@ -285,6 +285,8 @@ class Endpoint:
         return era.is_modern
 
     async def _hand_on(self, turn: Turn) -> web.StreamResponse:
+        if turn.asked.method == _TOOLS_CALL:
+            await self._relay.passthrough.check(turn.asked)
         knock = self._knock(turn.request, turn.body, turn.asked.principal)
         passing = self._relay.passthrough.pass_modern(knock, self._relay.era)
         try:

@@ -18,9 +18,9 @@ from gateway.upstreams.pool import Caller
 _MOST_KNOWN: Final = 10_000
 _PATIENCE_SECONDS: Final = 1.0
 """How long discovery may wait for the server's introduction to a caller, where others have met it."""
-_FIRST_PATIENCE_SECONDS: Final = 5.0
+_FIRST_PATIENCE_SECONDS: Final = 7.0
 """The same where nobody has. A command takes its time to start, clients keep for good what discovery says the
-server can do, and they fall back after ten seconds."""
+server can do, and they fall back after ten seconds, of which finding out the era has had one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ line nothing tells clients apart but ids, and these repeat from client to
 client; so a request's id and progress token are ours on the way down and the
 client's own on the way up. All else goes through as it is, `requestState` above all.
 
+The process sees no headers, so what it could say of `Mcp-Param-*` is said here: what its
+tools ask clients to repeat is read from its own list, as anybody would see it.
+
 Log messages name no request on this transport. One goes to the only request
 under way that wants it; where several do, to none: it might be another's.
 """
@@ -16,9 +19,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, TypeAlias
 
+from msgspec.structs import replace
+
+from gateway.eras.lists import sanitise
+from gateway.eras.notifications import TOOLS_CHANGED
 from gateway.errors import GatewayError, InvalidRequest, UpstreamLost
 from gateway.relay.legacy_streams import LegacyStream, encoded
+from gateway.relay.listener import Reply, RpcError
 from gateway.relay.passage import Knock, Passage
+from gateway.relay.request import ANONYMOUS, ClientRequest, Principal
+from gateway.relay.tool_index import METHOD as TOOLS_LIST
+from gateway.relay.tool_index import ToolIndex
+from gateway.telemetry.names import Outcome
 from gateway.upstreams.background import Background
 from gateway.upstreams.transport import Channel, SessionGone
 from gateway.wire import headers as names
@@ -40,7 +52,16 @@ from gateway.wire.jsonrpc import (
     encode_request,
     parse,
 )
-from gateway.wire.versions import LOG_LEVELS, META_LOG_LEVEL, META_SERVER_INFO, META_SUBSCRIPTION_ID, MODERN
+from gateway.wire.versions import (
+    LOG_LEVELS,
+    META_CLIENT_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_LOG_LEVEL,
+    META_PROTOCOL_VERSION,
+    META_SERVER_INFO,
+    META_SUBSCRIPTION_ID,
+    MODERN,
+)
 
 Start: TypeAlias = Callable[[], Awaitable[Channel]]
 """Starts the process; nothing has been said to it yet, or it has said what it is."""
@@ -57,6 +78,9 @@ _STREAM_HEADERS: Final = (
 _STATUSES: Final = dict.fromkeys((-32700, -32600, -32602, -32020, -32021, -32022), 400) | {-32601: 404}
 """What modern servers over HTTP say with these errors; with any other it is 200."""
 _FAREWELL_SECONDS: Final = 6.0
+_ANYBODY: Final = Principal(ANONYMOUS, b"", is_authenticated=False)
+_ABLE_TO_ALL: Final[Mapping[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+"""Nothing is left out of a list for one who can do all this."""
 
 
 @dataclass(eq=False, slots=True)
@@ -75,7 +99,14 @@ class _Asked:
 class ModernProcess:
     """The process of one upstream: started when it is needed, and again when it has ended; until `close`."""
 
-    def __init__(self, start: Start, on_end: Callable[[], None], gateway_info: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        start: Start,
+        on_end: Callable[[], None],
+        gateway_info: Mapping[str, Any],
+        *,
+        list_seconds: float,
+    ) -> None:
         self._start = start
         self._on_end = on_end
         self._gateway_info = gateway_info
@@ -85,6 +116,21 @@ class ModernProcess:
         self._asked: dict[int, _Asked] = {}
         self._background = Background()
         self._farewells = Background()
+        self._tools = ToolIndex(self._read_tools, self._background, seconds=list_seconds)
+
+    async def check(self, request: ClientRequest) -> None:
+        """Let a `tools/call` pass if its headers say what its arguments say.
+
+        Raises:
+            HeaderMismatch: they do not.
+            GatewayError: it has such headers, and what the tool asks for cannot be found out.
+        """
+        if not self._tools.has_no_say(request):
+            # One process, one list: whose call it is makes no difference.
+            own = replace(
+                request, principal=_ANYBODY, capabilities=_ABLE_TO_ALL, client_info=self._gateway_info
+            )
+            await self._tools.check(own)
 
     async def serve(self, knock: Knock) -> Passage:
         """The response to a request or a notification, which the edge has looked at.
@@ -100,10 +146,7 @@ class ModernProcess:
             return Passage.of(
                 202
             )  # what a client says of a request names it by an id that the process never saw
-        channel = await self._reached()
-        number = next(self._numbers)
-        asked = self._asked[number] = _Asked(message.id, message.method, *_of_meta(message.params))
-        self._background.start(self._run(channel, number, asked, message), "modern-call")
+        number, asked = await self._begin(message)
         try:
             only = await asked.stream.first()
         except BaseException:
@@ -152,8 +195,37 @@ class ModernProcess:
     def _forget(self, channel: Channel) -> None:
         if self._channel is channel:
             self._channel = None
+            self._tools.forget()
             self._on_end()
             self._farewells.start(_closed(channel), "end-modern-process")
+
+    async def _begin(self, message: Request) -> tuple[int, _Asked]:
+        channel = await self._reached()
+        number = next(self._numbers)
+        asked = self._asked[number] = _Asked(message.id, message.method, *_of_meta(message.params))
+        self._background.start(self._run(channel, number, asked, message), "modern-call")
+        return number, asked
+
+    async def _read_tools(self, page: ClientRequest) -> Reply:
+        meta = {
+            META_PROTOCOL_VERSION: MODERN,
+            META_CLIENT_INFO: page.client_info,
+            META_CLIENT_CAPABILITIES: page.capabilities,
+        }
+        question = Request("tools", TOOLS_LIST, {**page.params, "_meta": Raw(encode(meta))})
+        number, asked = await self._begin(question)
+        answer: Message | None = None
+        try:
+            while answer is None:  # nothing but the answer was asked for; it may be long in coming
+                answer = await asked.stream.first()
+        finally:
+            self._leave(number, asked)
+        if isinstance(answer, Failure):
+            return Reply(Outcome.ERROR, error=RpcError(answer.code, answer.message))
+        members = _members(answer.result) if isinstance(answer, Result) else {}
+        result = {**members, "tools": sanitise(TOOLS_LIST, members.get("tools", Raw(b"[]")))}
+        self._tools.note(page, result)
+        return Reply(Outcome.COMPLETE, result=result)
 
     async def _run(self, channel: Channel, number: int, asked: _Asked, request: Request) -> None:
         def deliver(message: Message) -> bool:
@@ -236,6 +308,8 @@ class ModernProcess:
             wanting[0].stream.put(message)
 
     def _hear_change(self, message: Notification) -> None:
+        if message.method == TOOLS_CHANGED:
+            self._tools.forget()
         meta = _members(message.params.get("_meta"))
         asked = self._asked.get(_number(meta.get(META_SUBSCRIPTION_ID)))
         if asked is not None and not asked.is_answered:

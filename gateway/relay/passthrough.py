@@ -25,6 +25,7 @@ from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
 from gateway.relay.modern_process import ModernProcess
 from gateway.relay.passage import Knock, Passage, end_to_end
+from gateway.relay.request import ClientRequest
 from gateway.relay.sse_visits import VISIT, Visits
 from gateway.sealing.envelope import Envelope, LetterRefused
 from gateway.settings.certificates import client_context
@@ -69,7 +70,9 @@ class Passthrough:
         self._is_ending = False
         self.forwarder = forwarder_to(settings)
         self._metadata_place: str | None = None
-        self._process = ModernProcess(lambda: dialer.connect(None), doubt, gateway_info)
+        self._process = ModernProcess(
+            lambda: dialer.connect(None), doubt, gateway_info, list_seconds=settings.call_timeout
+        )
         sessions = settings.sessions
         self._sessions = LegacySessions(
             dialer.connect,
@@ -152,6 +155,11 @@ class Passthrough:
             if knock.owner is not None and names.SESSION_ID in response.headers:
                 passage = self._bound(passage, response.headers[names.SESSION_ID], knock.owner)
             yield passage
+
+    async def check(self, request: ClientRequest) -> None:
+        """Say of a call's `Mcp-Param-*` headers what a modern upstream that is a process cannot."""
+        if self.forwarder is None:
+            await self._process.check(request)
 
     @contextlib.asynccontextmanager
     async def pass_modern(self, knock: Knock, era: UpstreamEra) -> AsyncIterator[Passage]:

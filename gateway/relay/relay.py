@@ -69,7 +69,6 @@ LISTING_METHODS: Final = frozenset(
     {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 )
 """Requests that leave nothing of their caller behind in a session."""
-
 FETCHED_METHODS: Final = LISTING_METHODS | {"completion/complete"}
 _LIKELY: Final = ("tools",)
 """Declared of a server that nobody has met yet: clients that keep "no tools" for good never ask it."""
@@ -177,8 +176,15 @@ class Relay:
     # --- the modern surface ----------------------------------------------------------
 
     async def discover(self, request: ClientRequest) -> Reply:
-        """What this server is. Never waits long, never fails because the server does."""
+        """What this server is. Never waits long, never fails because the server does.
+
+        Raises:
+            UpstreamChanged: it turned out to be a modern one, which says itself what it is.
+        """
+        was_modern = self.era.is_modern
         known = await self._introductions.of(request.caller())
+        if self.era.is_modern and not was_modern:
+            raise UpstreamChanged("it is a modern server")
         ttl_ms, cache_scope = self._settings.caching.hints(request.method)
         result = discover_result(
             None if known is None else known.server,

@@ -41,6 +41,9 @@ Era: TypeAlias = Literal["modern", "legacy"]
 METHOD: Final = "server/discover"
 _ID: Final = "era"
 _SECONDS: Final = 5.0
+_PROCESS_SECONDS: Final = 6.0
+"""The same for a process, which may have to be fetched first. One that is silent for longer is ended and started
+anew, so this is what the first discovery can wait for; it is lost on a legacy server that ignores the question."""
 _MOST_BYTES: Final = 1024 * 1024
 _PROVES_NOTHING: Final = frozenset({401, 403, 408, 429})
 
@@ -96,7 +99,7 @@ async def ask_process(channel: Channel, *, version: str) -> tuple[Era, dict[str,
         return answer is not None
 
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_PROCESS_SECONDS):
             await channel.request(_ID, _question(version), deliver)
     except (GatewayError, TimeoutError):
         return "legacy", {}, False

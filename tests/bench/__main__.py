@@ -29,6 +29,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="loads per proxy, in turn; medians are shown [3]")
     parser.add_argument("--holds", type=int, help="calls held at once [10000]")
     parser.add_argument(
+        "--addresses",
+        type=int,
+        default=2,
+        help="of the legacy server, in turn, while calls are held [2]: Linux looks long for a free port when one "
+        "address has half as many connections as there are ports",
+    )
+    parser.add_argument(
         "--answers", choices=["sse", "json", "both"], default="both", help="of the legacy server"
     )
     parser.add_argument(
@@ -58,6 +65,7 @@ def main() -> int:
             answers=answers,
             file_limit=raise_file_limit(),
             log_level=options.log_level,
+            addresses=options.addresses,
             folder=Path(folder),
             log=log,
             tell=lambda text: print(text, file=sys.stderr, flush=True),

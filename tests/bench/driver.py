@@ -7,6 +7,7 @@ One JSON command per line in, one JSON answer per line out:
     hold     start `ask` calls and leave them unanswered
     release  answer all of them, each with words of its own, and look whether they come back
 
+A command names one or more endpoints; the workers, and with them the calls, are spread over them evenly.
 It keeps the tickets of holds between `hold` and `release`, and nothing else.
 """
 
@@ -170,46 +171,53 @@ class Driver:
     """Carries out commands, one at a time."""
 
     def __init__(self) -> None:
-        self._held: list[Held] = []
+        self._held: dict[int, list[Held]] = {}
+        """By the place of their endpoint in the command."""
         self._numbers = count(_FIRST_NUMBER)
 
     async def carry_out(self, command: Json) -> Json:
-        target = Target(command["url"], is_modern=command["modern"])
+        targets = [Target(url, is_modern=command["modern"]) for url in command["urls"]]
         tally = Tally()
-        workers = [Worker(target, tally) for _ in range(command["concurrency"])]
+        workers = [Worker(targets[i % len(targets)], tally) for i in range(command["concurrency"])]
         for worker in workers:
             await worker.open()
         # A collection in the driver would show as a slow call of the gateway.
         gc.collect()
         gc.disable()
         started = time.perf_counter()
-        jobs = self._jobs(command, started)
+        jobs = [self._jobs(command, started, place) for place in range(len(targets))]
         try:
             async with asyncio.timeout(command["limit_seconds"]):
-                await asyncio.gather(*(self._work(command["op"], worker, jobs, tally) for worker in workers))
+                await asyncio.gather(
+                    *(
+                        self._work(command["op"], worker, i % len(targets), jobs[i % len(targets)], tally)
+                        for i, worker in enumerate(workers)
+                    )
+                )
         except TimeoutError:
             tally.faults.append(f"{command['op']} did not end in {command['limit_seconds']} s")
         elapsed = time.perf_counter() - started
         gc.enable()
         for worker in workers:
             worker.close()
-        return {**tally.report(elapsed), "held": len(self._held)}
+        return {**tally.report(elapsed), "held": sum(map(len, self._held.values()))}
 
-    def _jobs(self, command: Json, started: float) -> Iterator[int | Held]:
-        """What is to be done, shared by all workers: whoever is free takes the next."""
+    def _jobs(self, command: Json, started: float, place: int) -> Iterator[int | Held]:
+        """What is to be done at one endpoint, shared by its workers: whoever is free takes the next."""
         match command["op"]:
             case "load" | "ask":
                 deadline = started + command["seconds"]
                 while time.perf_counter() < deadline:
                     yield next(self._numbers)
             case "hold":
-                for _ in range(command["count"]):
+                for _ in range(place, command["count"], len(command["urls"])):
                     yield next(self._numbers)
             case "release":
-                held, self._held = self._held, []
-                yield from held
+                yield from self._held.pop(place, [])
 
-    async def _work(self, op: str, worker: Worker, jobs: Iterator[int | Held], tally: Tally) -> None:
+    async def _work(
+        self, op: str, worker: Worker, place: int, jobs: Iterator[int | Held], tally: Tally
+    ) -> None:
         for job in jobs:
             try:
                 match op, job:
@@ -218,7 +226,7 @@ class Driver:
                     case "ask", int():
                         await worker.ask(job)
                     case "hold", int():
-                        self._held.append(await worker.hold(job))
+                        self._held.setdefault(place, []).append(await worker.hold(job))
                     case "release", Held():
                         await worker.release(job)
             except (OSError, ValueError, KeyError) as error:

@@ -21,6 +21,8 @@ class Holdfast:
     target: Target
     unsettled: Target
     """The same upstream without the settle time: what an ask costs when it is not waited for others."""
+    by_address: list[Target]
+    """The same upstream at each of its addresses; `target` is the first."""
     seconds_to_ready: float
 
 
@@ -41,8 +43,9 @@ def holdfast(
     log_level: str,
     log: IO[bytes],
     sharing: Sharing | None = None,
+    addresses: int = 1,
 ) -> Iterator[Holdfast]:
-    """Start it before `upstream_url` and wait until it is ready."""
+    """Start it before `upstream_url`, which is on 127.0.0.1 up to 127.0.0.N, and wait until it is ready."""
     port, admin = free_port(), free_port()
     upstream = {
         "url": upstream_url,
@@ -60,6 +63,10 @@ def holdfast(
         "upstreams": {
             "bench": {**upstream, "path": "/mcp"},
             "unsettled": {**upstream, "path": "/unsettled/mcp", "settle": "0s"},
+            **{
+                f"bench-{number}": {**upstream, "url": upstream_url.replace("127.0.0.1", f"127.0.0.{number}")}
+                for number in range(2, addresses + 1)
+            },
         },
     }
     file = folder / f"holdfast-{port}.yaml"
@@ -71,5 +78,9 @@ def holdfast(
             process,
             Target(f"http://127.0.0.1:{port}/mcp", is_modern=True),
             Target(f"http://127.0.0.1:{port}/unsettled/mcp", is_modern=True),
+            [
+                Target(f"http://127.0.0.1:{port}{path}", is_modern=True)
+                for path in ("/mcp", *(f"/bench-{number}/mcp" for number in range(2, addresses + 1)))
+            ],
             seconds,
         )

@@ -204,12 +204,16 @@ def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-async def _main(*, get_is_stream: bool, answers_sse: bool) -> None:
+async def _main(*, get_is_stream: bool, answers_sse: bool, addresses: int) -> None:
     server = _Server(get_is_stream=get_is_stream, answers_sse=answers_sse)
-    listener = await asyncio.get_running_loop().create_server(
-        lambda: _Connection(server), "127.0.0.1", 0, backlog=4096
-    )
-    print(listener.sockets[0].getsockname()[1], flush=True)
+    loop = asyncio.get_running_loop()
+    port = 0
+    for number in range(1, addresses + 1):
+        listener = await loop.create_server(
+            lambda: _Connection(server), f"127.0.0.{number}", port, backlog=4096
+        )
+        port = listener.sockets[0].getsockname()[1]
+    print(port, flush=True)
     # The parent keeps our standard input open for as long as it wants us.
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
@@ -218,5 +222,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.bench.legacy")
     parser.add_argument("--get", choices=["stream", "405"], default="stream")
     parser.add_argument("--answer", choices=["sse", "json"], default="sse")
+    parser.add_argument("--addresses", type=int, default=1, help="listen on 127.0.0.1 to 127.0.0.N, one port")
     options = parser.parse_args()
-    uvloop.run(_main(get_is_stream=options.get == "stream", answers_sse=options.answer == "sse"))
+    uvloop.run(
+        _main(
+            get_is_stream=options.get == "stream",
+            answers_sse=options.answer == "sse",
+            addresses=options.addresses,
+        )
+    )

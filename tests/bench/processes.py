@@ -34,6 +34,8 @@ class Usage:
     """What a process has used up to now."""
 
     cpu_seconds: float
+    system_seconds: float
+    """How much of it the kernel worked on its behalf."""
     rss_bytes: int
     open_files: int
 
@@ -83,7 +85,8 @@ class Process:
             files = len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
         except (OSError, IndexError) as error:
             raise BenchFailed(f"{self.name} died") from error
-        return Usage((int(fields[11]) + int(fields[12])) / _TICKS, pages * _PAGE, files)
+        user, system = int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
+        return Usage(user + system, system, pages * _PAGE, files)
 
     def is_running(self) -> bool:
         return self._child.poll() is None

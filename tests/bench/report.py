@@ -157,7 +157,8 @@ def _environment(report: Report) -> str:
 
 
 def _kind(run: HoldsRun) -> str:
-    return "GET stream" if run.get_is_stream else "GET 405"
+    kind = "GET stream" if run.get_is_stream else "GET 405"
+    return kind if run.addresses == 1 else f"{kind}, {run.addresses} addresses"
 
 
 def _tables(report: Report) -> list[Table]:
@@ -208,6 +209,7 @@ def _holds(run: HoldsRun) -> Table:
         "KiB/hold",
         "holds/s",
         "CPU ms/hold",
+        "of it system",
         "open files",
         "plain calls/s",
         "plain p50 ms",
@@ -220,6 +222,7 @@ def _holds(run: HoldsRun) -> Table:
             f"{level.bytes_per_hold / _KIB:.1f}" if level.held else "-",
             f"{level.opened_per_second:,.0f}" if level.held else "-",
             f"{level.open_ms_cpu:.2f}" if level.held else "-",
+            f"{level.open_ms_system:.2f}" if level.held else "-",
             f"{level.open_files:,}",
             f"{level.plain_per_second:,.0f}",
             f"{level.plain_p50_ms:.2f}",

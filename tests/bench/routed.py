@@ -85,7 +85,7 @@ class _Answers:
     def _command(self, op: str, gateway: Holdfast, concurrency: int, **more: int) -> Json:
         return self._driver.command(
             op=op,
-            url=gateway.unsettled.url,
+            urls=[gateway.unsettled.url],
             modern=True,
             concurrency=concurrency,
             limit_seconds=_LIMIT_SECONDS,

@@ -37,6 +37,7 @@ class Plan:
     answers: tuple[Answer, ...]
     file_limit: int
     log_level: str
+    addresses: int
     folder: Path
     log: IO[bytes]
     tell: Callable[[str], None]
@@ -67,6 +68,8 @@ class HoldsLevel:
     bytes_per_hold: float
     open_ms_cpu: float
     """Gateway CPU per hold opened since the level before."""
+    open_ms_system: float
+    """How much of it was the kernel's work."""
     opened_per_second: float
     open_files: int
     plain_per_second: float
@@ -82,6 +85,7 @@ class HoldsRun:
     """Levels of 0, half and all holds, and what became of the answers."""
 
     get_is_stream: bool
+    addresses: int
     wanted: int
     levels: list[HoldsLevel]
     answered: int
@@ -194,7 +198,7 @@ def _compare(
 def _load(driver: Process, lane: _Lane, op: str, concurrency: int, seconds: float) -> Json:
     return driver.command(
         op=op,
-        url=lane.target.url,
+        urls=[lane.target.url],
         modern=lane.target.is_modern,
         concurrency=concurrency,
         seconds=seconds,
@@ -238,15 +242,34 @@ def _measure_holds(plan: Plan, report: Report, *, get_is_stream: bool) -> None:
         )
         plan.tell(note)
     with ExitStack() as stack:
-        legacy = ("legacy", "-m", "tests.bench.legacy", "--get", "stream" if get_is_stream else "405")
+        get = "stream" if get_is_stream else "405"
+        legacy = ("legacy", "-m", "tests.bench.legacy", "--get", get, "--addresses", str(plan.addresses))
         _, url = stack.enter_context(started_on_port(*legacy, log=plan.log))
         gateway, control = (
-            stack.enter_context(holdfast(url, plan.folder, holds=n, log_level=plan.log_level, log=plan.log))
+            stack.enter_context(
+                holdfast(
+                    url,
+                    plan.folder,
+                    holds=n,
+                    log_level=plan.log_level,
+                    log=plan.log,
+                    addresses=plan.addresses,
+                )
+            )
             for n in (wanted, 1000)
         )
         driver = stack.enter_context(started("driver", "-m", "tests.bench.driver", log=plan.log))
         measure = _HoldsMeasure(plan, gateway, control, driver, get_is_stream=get_is_stream)
         report.holds.append(measure.run(wanted, note))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What it took to open the holds of one level."""
+
+    cpu_ms: float = 0.0
+    system_ms: float = 0.0
+    per_second: float = 0.0
 
 
 class _HoldsMeasure:
@@ -260,6 +283,7 @@ class _HoldsMeasure:
         self._driver = driver
         self._lane = _Lane("holdfast", gateway.process, gateway.target)
         self._control = _Lane("control", control.process, control.target)
+        self._urls = [target.url for target in gateway.by_address]
         self._get_is_stream = get_is_stream
         self._faults = 0
         self._first_fault: str | None = None
@@ -270,16 +294,20 @@ class _HoldsMeasure:
             self._note(_load(self._driver, lane, "load", _HOLD_CONCURRENCY, 2.0))
             self._note(_load(self._driver, lane, "ask", _HOLD_CONCURRENCY, 2.0))
         empty = self._process.usage().rss_bytes
-        levels = [self._level(0, empty, 0.0, 0.0)]
+        levels = [self._level(0, empty, _Opening())]
         for held in (wanted // 2, wanted):
             before = self._process.usage()
             found = self._command("hold", count=held - levels[-1].held)
             after = self._process.usage()
             opened = max(1, found["calls"])
-            cpu_ms = (after.cpu_seconds - before.cpu_seconds) * 1000 / opened
+            opening = _Opening(
+                (after.cpu_seconds - before.cpu_seconds) * 1000 / opened,
+                (after.system_seconds - before.system_seconds) * 1000 / opened,
+                opened / found["seconds"],
+            )
             if found["held"] != held:
                 raise BenchFailed(f"{found['held']} of {held} held: {found['first_fault']}")
-            levels.append(self._level(held, empty, cpu_ms, opened / found["seconds"]))
+            levels.append(self._level(held, empty, opening))
         before = self._process.usage()
         found = self._command("release")
         after = self._process.usage()
@@ -289,6 +317,7 @@ class _HoldsMeasure:
         self._plan.tell(f"{found['calls']} answered, {found['mixed_up']} mixed up")
         return HoldsRun(
             self._get_is_stream,
+            len(self._urls),
             wanted,
             levels,
             found["calls"],
@@ -302,7 +331,7 @@ class _HoldsMeasure:
             note,
         )
 
-    def _level(self, held: int, empty: int, open_cpu_ms: float, opened_per_second: float) -> HoldsLevel:
+    def _level(self, held: int, empty: int, opening: "_Opening") -> HoldsLevel:
         weight = self._process.usage()
         idle_from = weight.cpu_seconds
         time.sleep(_IDLE_SECONDS)
@@ -317,8 +346,9 @@ class _HoldsMeasure:
         level = HoldsLevel(
             held,
             (weight.rss_bytes - empty) / held if held else 0.0,
-            open_cpu_ms,
-            opened_per_second,
+            opening.cpu_ms,
+            opening.system_ms,
+            opening.per_second,
             weight.open_files,
             statistics.median(one["calls"] / one["seconds"] for one in rounds),
             statistics.median(one["p50_ms"] for one in rounds),
@@ -336,7 +366,7 @@ class _HoldsMeasure:
     def _command(self, op: str, **more: Any) -> Json:
         found = self._driver.command(
             op=op,
-            url=self._lane.target.url,
+            urls=self._urls,
             modern=True,
             concurrency=_HOLD_CONCURRENCY,
             limit_seconds=_HOLD_LIMIT_SECONDS,

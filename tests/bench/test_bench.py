@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bench import report as reports
+from tests.bench.holdfast import holdfast
 from tests.bench.http1 import dechunk
 from tests.bench.processes import BenchFailed, Process, started, started_on_port, wait_until_ready
 from tests.bench.scenarios import HoldsLevel, HoldsRun, Measurement, Report
@@ -25,10 +26,10 @@ def log(tmp_path: Path) -> Any:
 
 
 def drive(
-    driver: Process, op: str, url: str, *, seconds: float = 0.2, modern: bool = False, **more: Any
+    driver: Process, op: str, *urls: str, seconds: float = 0.2, modern: bool = False, **more: Any
 ) -> Any:
     return driver.command(
-        op=op, url=url, modern=modern, concurrency=4, seconds=seconds, limit_seconds=10, **more
+        op=op, urls=urls, modern=modern, concurrency=4, seconds=seconds, limit_seconds=10, **more
     )
 
 
@@ -52,6 +53,24 @@ def test_plain_calls_and_questions_work_directly_and_through_the_bare_proxy(
                 assert (found["faults"], found["first_fault"], found["mixed_up"]) == (0, None, 0)
                 assert 0 < found["p50_ms"] <= found["p99_ms"]
         assert bare.usage().rss_bytes > 0
+
+
+def test_calls_are_spread_over_the_addresses_of_the_server_and_each_answer_finds_its_own(
+    tmp_path: Path, log: IO[bytes]
+) -> None:
+    """Ours: one address has too few ports for the streams of all holds."""
+    with (
+        started_on_port("legacy", "-m", "tests.bench.legacy", "--addresses", "2", log=log) as (_, url),
+        holdfast(url, tmp_path, holds=10, log_level="info", log=log, addresses=2) as gateway,
+        started("driver", "-m", "tests.bench.driver", log=log) as driver,
+    ):
+        urls = [target.url for target in gateway.by_address]
+        held = drive(driver, "hold", *urls, modern=True, count=7)
+        released = drive(driver, "release", *urls, modern=True)
+
+    assert len(set(urls)) == 2
+    assert (held["held"], held["faults"]) == (7, 0)
+    assert (released["calls"], released["faults"], released["mixed_up"]) == (7, 0, 0)
 
 
 def test_calls_that_fail_are_faults_and_not_calls_that_went_well(log: IO[bytes]) -> None:
@@ -136,13 +155,14 @@ def measured(proxy: str, per_second: float, concurrency: int = 16, *, p50: float
 
 
 def level(held: int, kib: float, *, p99: float = 5.0) -> HoldsLevel:
-    return HoldsLevel(held, kib * 1024, 1.0, 500.0, held + 50, 1000.0, 2.0, p99, 5.0, 0.1)
+    return HoldsLevel(held, kib * 1024, 1.0, 0.2, 500.0, held + 50, 1000.0, 2.0, p99, 5.0, 0.1)
 
 
 def held(*, kib: float = 20.0, p99: float = 5.0, answered: int = 100, mixed_up: int = 0) -> HoldsRun:
     levels = [level(0, 0), level(50, kib), level(100, kib, p99=p99)]
     return HoldsRun(
         get_is_stream=False,
+        addresses=1,
         wanted=100,
         levels=levels,
         answered=answered,

@@ -1,14 +1,19 @@
 """The very first `server/discover`, right after the start: what the server can do, and not an empty promise."""
 
+import shlex
 import socket
 from typing import Any
 
 import pytest
 
+from gateway.relay import introductions
+from gateway.relay.era import PATIENCE_SECONDS
+from gateway.upstreams import era_probe
 from tests.support.gateways import Gateways, Served
 from tests.support.peers import (
     EVERYTHING_KINDS,
     FIXTURE_KINDS,
+    MODERN_KIND,
     PUBLISHED_KINDS,
     LegacyServers,
     stdio_command,
@@ -61,3 +66,24 @@ async def test_a_server_that_cannot_be_met_is_not_said_to_have_no_tools(gateway:
         listed = await wire.request("tools/list")
     assert (first["capabilities"], first["ttlMs"]) == ({"tools": {}}, 0)
     assert listed.error["message"] == "The upstream server cannot be reached"
+
+
+async def test_a_modern_command_that_starts_slowly_speaks_for_itself(
+    gateway: Gateways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: its era was not known yet when discovery began to wait, and came out while it did."""
+    for patience in (
+        f"{introductions.__name__}._FIRST_PATIENCE_SECONDS",
+        f"{era_probe.__name__}._PROCESS_SECONDS",
+    ):
+        monkeypatch.setattr(patience, 30.0)  # a busy machine takes as long as it takes
+    slow = f"sleep {PATIENCE_SECONDS + 0.5}; exec {shlex.join(stdio_command(MODERN_KIND))}"
+    served = await gateway.start(
+        {"listen": "127.0.0.1:0", "upstreams": {"x": {"command": ["sh", "-c", slow]}}}
+    )
+
+    async with Wire(served.url) as wire:
+        first = (await wire.request("server/discover")).result
+
+    assert first["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "modern-fixture"
+    assert "tools" in first["capabilities"]

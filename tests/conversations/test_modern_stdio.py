@@ -20,6 +20,12 @@ from tests.support.wire import Answer, Wire, accept
 Json = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def _as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a process that takes too long to start would pass for a legacy one."""
+    monkeypatch.setattr("gateway.upstreams.era_probe._PROCESS_SECONDS", 30.0)
+
+
 async def started(gateway: Gateways, command: list[str] | None = None, **upstream: Any) -> Served:
     own = {"command": command or stdio_command(MODERN_KIND), **upstream}
     return await gateway.start({"listen": "127.0.0.1:0", "upstreams": {"x": own}})
@@ -166,6 +172,45 @@ async def test_a_process_that_ends_is_told_and_started_anew(gateway: Gateways) -
     assert after.text == "3 says the modern one"
 
 
+# --- headers that a process cannot see ---------------------------------------------------------------
+
+
+async def test_a_call_that_disagrees_with_its_headers_never_reaches_the_process(gateway: Gateways) -> None:
+    """basic/transports/streamable-http: whoever takes the request must compare them, and the process cannot."""
+    served = await started(gateway, era="modern")
+    right = {"Mcp-Param-Region": "eu"}
+
+    async with Wire(served.url) as wire:
+        refused = [
+            await wire.tool("deploy", {"region": "eu"}, headers=headers)
+            for headers in ({"Mcp-Param-Region": "us"}, {}, {"mcp-param-REGION": "=?base64?dXM=?="})
+        ]
+        done = await wire.tool("deploy", {"region": "eu"}, headers=right)
+        strange = await wire.tool("add", {"a": 1, "b": 2}, headers=right)
+
+    assert {(one.status, one.error["code"]) for one in refused} == {(400, -32020)}
+    assert all("Mcp-Param-Region" in one.error["message"] for one in refused)
+    assert done.text == "Deployed to eu"
+    assert strange.text == "3 says the modern one"
+
+
+async def test_both_modern_clients_get_through_with_headers_that_they_repeat(gateway: Gateways) -> None:
+    """Ours: refused once where they have not listed the tools yet, they list them and come again."""
+    served = await started(gateway, era="modern")
+
+    async with Client(served.url, mode="2026-07-28") as client:
+        done = await client.call_tool("deploy", {"region": "Zürich "})
+    report = await ts_client(
+        {
+            "url": served.url,
+            "calls": [{"method": "tools/call", "name": "deploy", "arguments": {"region": "Zürich "}}],
+        }
+    )
+
+    assert text_of(done) == "Deployed to Zürich "
+    assert report["results"][0]["result"]["content"][0]["text"] == "Deployed to Zürich "
+
+
 # --- legacy servers that are asked for their era ---------------------------------------------------
 
 
@@ -174,7 +219,7 @@ async def test_a_legacy_process_that_cannot_take_the_question_is_served_by_a_fre
     gateway: Gateways, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
 ) -> None:
     """Ours: bounded wait, then a process that was never asked."""
-    monkeypatch.setattr("gateway.upstreams.era_probe._SECONDS", 0.5 if how == "hangs" else 5.0)
+    monkeypatch.setattr("gateway.upstreams.era_probe._PROCESS_SECONDS", 0.5 if how == "hangs" else 30.0)
     wrapper = tmp_path / "first.py"
     wrapper.write_text(_FUSSY, "utf-8")
     command = [sys.executable, str(wrapper), how, *stdio_command("py-1.30")]

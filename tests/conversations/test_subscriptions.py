@@ -354,6 +354,32 @@ async def test_credentials_that_the_server_does_not_take_are_challenged(
 # --- one session for all, and many listeners -------------------------------------------------------
 
 
+@pytest.mark.parametrize("stream", ["of the call", "standing"])
+async def test_an_update_that_only_the_session_of_the_call_is_told_of_is_heard(
+    server: Telling, gateway: Gateways, stream: str
+) -> None:
+    """Ours: Python servers say `send_resource_updated` in the session that they serve, subscribed or not."""
+
+    async def updating(turn: Turn) -> None:
+        if stream == "standing":
+            await server.say(notice(UPDATED, uri="a:1"), turn.session)
+        await turn.stream()
+        if stream == "of the call":
+            await turn.event(notice(UPDATED, uri="a:1"))
+        await turn.event(turn.answer({"content": [{"type": "text", "text": "done"}]}))
+        await turn.finish()
+
+    server.on["tools/call"] = updating
+    served = await gateway(server.url, sessions={"mode": "pooled"})
+    async with Wire(served.url) as wire, listening(wire, resourceSubscriptions=["a:1"]) as changes:
+        await changes.honoured()
+        assert (await wire.tool("echo")).text == "done"
+        assert await changes.heard() == [(UPDATED, "a:1")]
+
+    (subscribed,), (called,) = server.seen(SUBSCRIBE), server.seen("tools/call")
+    assert subscribed.session != called.session
+
+
 async def test_under_affinity_the_session_of_the_calls_is_the_one_that_is_heard(
     server: Telling, gateway: Gateways
 ) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import UpstreamLost
+from gateway.errors import HeaderMismatch, UpstreamFault, UpstreamLost
 from gateway.relay.modern_process import ModernProcess
 from gateway.relay.passage import Knock, Passage
+from gateway.relay.request import ClientRequest, Principal
 from gateway.upstreams.transport import SessionGone
+from gateway.wire.jsonrpc import Raw
 from tests.support.channels import FakeChannel, Json, silent
 from tests.support.waiting import until
 
@@ -26,7 +28,7 @@ class Host:
         self.channels: list[FakeChannel] = []
         self.on: dict[str, Any] = {}
         self.ends = 0
-        self.process = ModernProcess(self._start, self._ended, INFO)
+        self.process = ModernProcess(self._start, self._ended, INFO, list_seconds=5.0)
 
     async def _start(self) -> FakeChannel:
         self.channels.append(FakeChannel())
@@ -187,3 +189,79 @@ async def test_a_client_that_leaves_is_told_downward(host: Host) -> None:
     await until(is_told)
     (call, told) = host.channels[0].sent
     assert told["params"]["requestId"] == call["id"]
+
+
+# --- headers of calls ----------------------------------------------------------------------------------
+
+
+REGION: Json = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+CALLER = Principal("ann", b"ann", is_authenticated=True)
+
+
+def deploying(to: str, **headers: list[str]) -> ClientRequest:
+    arguments = Raw(json.dumps({"region": to}).encode())
+    return ClientRequest(
+        id=1,
+        method="tools/call",
+        params={"arguments": arguments},
+        target="deploy",
+        principal=CALLER,
+        capabilities={},
+        param_headers=headers,
+    )
+
+
+def listing(*tools: Json) -> Any:
+    async def answering(_: Json, __: FakeChannel) -> Any:
+        return {"tools": list(tools), "resultType": "complete"}
+
+    return answering
+
+
+async def test_headers_are_held_against_the_list_of_the_process(host: Host) -> None:
+    host.on["tools/list"] = listing({"name": "deploy", "inputSchema": REGION})
+
+    await host.process.check(deploying("eu", region=["eu"]))
+    for wrong in ({}, {"region": ["us"]}, {"region": ["eu", "eu"]}):
+        with pytest.raises(HeaderMismatch):
+            await host.process.check(deploying("eu", **wrong))
+
+    (asked,) = host.channels[0].sent
+    assert asked["params"]["_meta"].keys() == {
+        f"io.modelcontextprotocol/{member}"
+        for member in ("protocolVersion", "clientInfo", "clientCapabilities")
+    }
+
+
+async def test_a_process_without_annotations_is_asked_once(host: Host) -> None:
+    host.on["tools/list"] = listing({"name": "deploy", "inputSchema": {"type": "object"}})
+
+    for _ in range(3):
+        await host.process.check(deploying("eu"))
+
+    assert host.channels[0].methods() == ["tools/list"]
+
+
+async def test_a_change_of_its_tools_is_heard(host: Host) -> None:
+    host.on["tools/list"] = listing({"name": "deploy", "inputSchema": {"type": "object"}})
+    await host.process.check(deploying("eu"))
+    host.channels[0].on["tools/list"] = listing({"name": "deploy", "inputSchema": REGION})
+
+    host.channels[0].say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}, standing=True)
+
+    with pytest.raises(HeaderMismatch):
+        await host.process.check(deploying("eu"))
+
+
+async def test_a_process_that_cannot_list_its_tools_still_runs_them(host: Host) -> None:
+    """Ours: who claims nothing is not refused for it; who does is told why nobody can say."""
+
+    async def refusing(message: Json, channel: FakeChannel) -> None:
+        error = {"code": -32603, "message": "no list today"}
+        channel.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+    host.on["tools/list"] = refusing
+
+    await host.process.check(deploying("eu"))
+    with pytest.raises(UpstreamFault):
+        await host.process.check(deploying("eu", region=["eu"]))

@@ -21,7 +21,7 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Elicit, Resolve
 from mcp_types import ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 MODERN = "2026-07-28"
 
@@ -84,6 +84,11 @@ def build() -> MCPServer:
     ) -> str:
         """Asks what the legacy tool of this name asks."""
         return f"{first.first} {last.last}, says the modern one"
+
+    @server.tool()
+    def deploy(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+        """Has clients repeat where to, in a header."""
+        return f"Deployed to {region}"
 
     @server.tool()
     async def progress(steps: int, ctx: Context) -> str:
