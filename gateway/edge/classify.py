@@ -24,8 +24,7 @@ Legacy (rung 4) is who shows nothing of the modern era, neither a header nor a
 key in `_meta`, and something of the legacy one: `initialize`, a legacy version
 header, or a session id without any version header. Whoever shows both is a
 modern client that contradicts itself, and is told so by the later rungs.
-Mcp-Method is a sign of the modern era only for who has no other: libraries send
-it whatever revision they speak, and what decides is how a client opens
+Mcp-Method counts only where nothing else does: libraries send it in either era
 (basic/versioning, "Compatibility Matrix"). Where legacy clients are handed on,
 they are known before the first rung.
 """
@@ -272,8 +271,7 @@ def _is_plain_json(headers: Headers) -> bool:
     types = headers.getall("Content-Type", _NONE)
     if len(types) != 1 or media_type(types[0]) != names.JSON:
         return False
-    encodings = headers.getall("Content-Encoding", _NONE)
-    return not encodings or all(value.strip().lower() == "identity" for value in encodings)
+    return all(value.strip().lower() == "identity" for value in headers.getall("Content-Encoding", _NONE))
 
 
 def _meta(params: Params) -> _Meta | None:

@@ -4,7 +4,7 @@ Discovery is answered from what is known, at once: a client that gets an error
 here falls back to the legacy handshake without a word.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -27,6 +27,9 @@ _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _PLAIN: Final = ("completions", "logging", "experimental")
 """Capabilities that mean the same in both eras. `tasks` is not: its successor is an extension."""
+
+_LIKELY: Final[Mapping[str, Any]] = {"tools": {}}
+"""What is declared of a server that nobody has met yet: clients keep "no tools" for good, and never ask."""
 
 _COMPLETED: Final = frozenset({"prompts", "resources"})
 """Capabilities that have something to complete."""
@@ -86,7 +89,6 @@ def discover_result(
     ttl_ms: int,
     cache_scope: CacheScope,
     subscriptions: bool = False,
-    assumed: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The discovery result of the server behind us, as far as it is known.
 
@@ -96,13 +98,12 @@ def discover_result(
         ttl_ms: How long clients may keep this; nothing known keeps for no time at all.
         cache_scope: For whom.
         subscriptions: Whether we serve `subscriptions/listen`; without it nobody would deliver the changes.
-        assumed: Capabilities to declare of a server that nothing is known of.
     """
     result: dict[str, Any] = {"resultType": "complete", "supportedVersions": list(MODERN_VERSIONS)}
     info: Mapping[str, Any] = gateway_info
     if known is None:
         ttl_ms = 0
-        result["capabilities"] = {name: {} for name in assumed}
+        result["capabilities"] = dict(_LIKELY)
     else:
         info = known.server_info or gateway_info
         result["capabilities"] = modern_capabilities(known.capabilities, subscriptions=subscriptions)

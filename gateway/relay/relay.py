@@ -70,8 +70,6 @@ LISTING_METHODS: Final = frozenset(
 )
 """Requests that leave nothing of their caller behind in a session."""
 FETCHED_METHODS: Final = LISTING_METHODS | {"completion/complete"}
-_LIKELY: Final = ("tools",)
-"""Declared of a server that nobody has met yet: clients that keep "no tools" for good never ask it."""
 
 
 class Relay:
@@ -192,7 +190,6 @@ class Relay:
             ttl_ms=ttl_ms,
             cache_scope=cache_scope,
             subscriptions=known is not None and known.can_be_heard,
-            assumed=_LIKELY,
         )
         return Reply(Outcome.COMPLETE, result=result)
 
