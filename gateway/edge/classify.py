@@ -20,9 +20,10 @@ brackets are the points of 2026-07-28 in tests/requirements.py.
 Accept stands after the body, because a notification has no header requirements
 and because a refusal should name the request that it refuses.
 
-Legacy (rung 4) is who shows nothing of the modern era, neither a header nor a
+Legacy (rung 4) is who shows nothing of the modern era, neither its version nor a
 key in `_meta`, and something of the legacy one: `initialize`, a legacy version
-header, or a session id without any version header. Whoever shows both is a
+header, or a session id without any version header. Mcp-Method shows nothing:
+there are legacy clients that send it (`mcp-remote` 0.15.1). Whoever shows both is a
 modern client that contradicts itself, and is told so by the later rungs. Where
 legacy clients are handed on, they are known before the first rung.
 """
@@ -210,8 +211,6 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
 
     Besides those of rung 4, who shows nothing of either era: a client of 2025-03-26 and a server without sessions.
     """
-    if headers.getall(names.METHOD, _NONE):
-        return None
     versions = [version.strip() for version in headers.getall(names.PROTOCOL_VERSION, _NONE)]
     has_session = bool(headers.getall(names.SESSION_ID, _NONE))
     if any(map(is_modern, versions)) or not (has_session or all(map(is_legacy, versions))):
@@ -226,6 +225,8 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
             return None
         if message.method == "initialize" and not versions:
             return _legacy(headers, message, meta)
+        if headers.getall(names.METHOD, _NONE) and not (versions or has_session):
+            return None
         return Legacy(message.id, message.method, versions[0] if versions else _BEFORE_THE_HEADER)
     if versions or has_session:
         return Legacy(None, None, versions[0] if versions else _BEFORE_THE_HEADER)
@@ -305,7 +306,7 @@ _known_meta: Final = lru_cache(maxsize=_MOST_KEPT)(_read_meta)
 
 def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | None:
     """Rung 4: the request as a legacy client's, if that is what it is."""
-    if headers.getall(names.METHOD, _NONE) or (meta is not None and meta.is_modern):
+    if meta is not None and meta.is_modern:
         return None
     versions = headers.getall(names.PROTOCOL_VERSION, _NONE)
     if versions:
