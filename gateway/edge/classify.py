@@ -20,13 +20,11 @@ brackets are the points of 2026-07-28 in tests/requirements.py.
 Accept stands after the body, because a notification has no header requirements
 and because a refusal should name the request that it refuses.
 
-Legacy (rung 4) is who shows nothing of the modern era, neither a header nor a
+Legacy (rung 4) is who shows nothing of the modern era, neither its version nor a
 key in `_meta`, and something of the legacy one: `initialize`, a legacy version
-header, or a session id without any version header. Whoever shows both is a
-modern client that contradicts itself, and is told so by the later rungs.
-Mcp-Method counts only where nothing else does: libraries send it in either era
-(basic/versioning, "Compatibility Matrix"). Where legacy clients are handed on,
-they are known before the first rung.
+header, or a session id without any version header. Mcp-Method shows nothing:
+some of them send it. Whoever shows both is a modern client that contradicts
+itself, and is told so later. Legacy ones are handed on before the first rung.
 """
 
 from collections.abc import Container
@@ -214,7 +212,9 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
     """
     versions = [version.strip() for version in headers.getall(names.PROTOCOL_VERSION, _NONE)]
     has_session = bool(headers.getall(names.SESSION_ID, _NONE))
-    if any(map(is_modern, versions)) or not (has_session or all(map(is_legacy, versions))):
+    methods = headers.getall(names.METHOD, _NONE)
+    may_be = len(methods) < 2 and (has_session or all(map(is_legacy, versions)))
+    if not may_be or any(map(is_modern, versions)):
         return None
     try:
         message = parse(body)
@@ -226,12 +226,11 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
             return None
         if message.method == "initialize" and not versions:
             return _legacy(headers, message, meta)
-    if not versions and headers.getall(names.METHOD, _NONE):
-        return None
-    version = versions[0] if versions else _BEFORE_THE_HEADER
-    if isinstance(message, Request):
-        return Legacy(message.id, message.method, version)
-    return Legacy(None, None, version) if versions or has_session else None
+        if methods and not (versions or has_session):
+            return None
+        return Legacy(message.id, message.method, versions[0] if versions else _BEFORE_THE_HEADER)
+    spoken = versions[0] if versions else _BEFORE_THE_HEADER
+    return Legacy(None, None, spoken) if versions or has_session else None
 
 
 def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Container[str]) -> Modern:
@@ -306,7 +305,7 @@ _known_meta: Final = lru_cache(maxsize=_MOST_KEPT)(_read_meta)
 
 def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | None:
     """Rung 4: the request as a legacy client's, if that is what it is."""
-    if meta is not None and meta.is_modern:
+    if len(headers.getall(names.METHOD, _NONE)) > 1 or (meta is not None and meta.is_modern):
         return None
     versions = headers.getall(names.PROTOCOL_VERSION, _NONE)
     if versions:
@@ -315,7 +314,7 @@ def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | 
     if request.method == "initialize":
         wanted = _value(request.params, "protocolVersion")
         return Legacy(request.id, request.method, wanted if isinstance(wanted, str) else _BEFORE_THE_HEADER)
-    if headers.getall(names.SESSION_ID, _NONE) and not headers.getall(names.METHOD, _NONE):
+    if headers.getall(names.SESSION_ID, _NONE):
         return Legacy(request.id, request.method, _BEFORE_THE_HEADER)
     return None
 

@@ -40,7 +40,7 @@ class Knock:
     owner: str | None = field(default=None, repr=False)
     """Who is calling, where that is decided here: sessions are opened to nobody else. Not for anybody's eyes."""
     shows_version: bool = False
-    """It names a revision in a header, as clients of Streamable HTTP do after their handshake."""
+    """It names a revision in a header, as clients of Streamable HTTP do after their handshake, and not only they."""
 
     @property
     def claimant(self) -> str | None:
@@ -52,11 +52,17 @@ class Knock:
         """A credential that may be newer than the one a session was opened with; its owner stays the same."""
         return None if self.owner is None else self.authorization
 
-    @property
-    def shows_no_session(self) -> bool:
-        """Does it come from nowhere? With a GET a client of HTTP+SSE begins, and nobody else does."""
+    def is_visit(self, *, to_streamable_http: bool) -> bool:
+        """Is it a GET with which a client of HTTP+SSE begins?
+
+        In front of Streamable HTTP it may be a client of that, too, whose server gives out no session ids: such a
+        client names its revision, or resumes. Elsewhere those have a session id of ours, and some that begin (that
+        of the AI SDK) name a revision as well.
+        """
+        if self.verb != "GET" or self.session_id is not None:
+            return False
         resumes = any(name.lower() == "last-event-id" for name, _ in self.headers)
-        return self.session_id is None and not self.shows_version and not resumes
+        return not to_streamable_http or not (self.shows_version or resumes)
 
 
 @dataclass(frozen=True, slots=True)

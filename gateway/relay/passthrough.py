@@ -119,7 +119,7 @@ class Passthrough:
             UpstreamFault: there is none.
         """
         transport = await self._transport()
-        is_visitor = knock.verb == "GET" and knock.shows_no_session
+        is_visitor = knock.is_visit(to_streamable_http=transport == "streamable-http")
         address = address_in(knock.query)
         passing: AbstractAsyncContextManager[Passage]
         if address is not None and address.startswith(VISIT):

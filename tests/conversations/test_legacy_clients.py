@@ -268,6 +268,38 @@ async def test_an_address_that_we_did_not_give_out_leads_nowhere(
     assert made_up.status == changed.status == 404
 
 
+@pytest.mark.parametrize("transport", ["sse", "stdio"])
+async def test_an_http_sse_client_may_name_a_revision_before_its_handshake(
+    legacy_servers: LegacyServers, gateway: Gateways, transport: str
+) -> None:
+    """As npm `@ai-sdk/mcp` 2.0.99 does: taken for a client of Streamable HTTP, it was told to show a session."""
+    if transport == "sse":
+        upstream: Json = {"url": legacy_servers.get("py-1.30", transport="sse").url}
+    else:
+        upstream = {"command": stdio_command("py-1.30")}
+    served = await gateway.start({"listen": "127.0.0.1:0", "upstreams": {"x": upstream}})
+    begins = {"Accept": "text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+
+    async with (
+        asyncio.timeout(20),
+        aiohttp.ClientSession() as http,
+        http.get(served.url, headers=begins) as seen,
+    ):
+        address = await _data_of(seen)
+        said = await http.post(served.url.removesuffix("/mcp") + address, json=HELLO)
+        answer = json.loads(await _data_of(seen))
+
+    assert (seen.status, said.status) == (200, 202)
+    assert answer["result"]["serverInfo"]["name"] == "py-legacy"
+
+
+async def _data_of(stream: aiohttp.ClientResponse) -> str:
+    """That of the next event."""
+    while not (line := await stream.content.readline()).startswith(b"data: "):
+        assert line, stream.status
+    return line.decode().removeprefix("data: ").strip()
+
+
 async def test_legacy_clients_may_be_refused(legacy_servers: LegacyServers, gateway: Gateways) -> None:
     served = await gateway(legacy_servers.get("py-1.30").url, legacy_clients="refuse")
 

@@ -79,12 +79,6 @@ def test_a_legacy_client_is_known_by_its_ways(body: Any, headers: dict[str, Any]
             request(), {"MCP-Protocol-Version": "2025-11-25"}, -32020, id="legacy header, modern _meta"
         ),
         pytest.param(
-            request(meta=GONE),
-            {"MCP-Protocol-Version": GONE, "Mcp-Session-Id": "s"},
-            -32602,
-            id="a session, Mcp-Method, no version",
-        ),
-        pytest.param(
             request(meta={CLIENT_INFO: {}}), BARE | {"Mcp-Session-Id": "s"}, -32602, id="half of modern _meta"
         ),
         pytest.param(request(meta=GONE), BARE, -32602, id="nothing of either era"),
@@ -100,3 +94,19 @@ def test_a_legacy_and_a_modern_version_line_together_are_no_legacy_client() -> N
     headers = BARE | {"MCP-Protocol-Version": "2025-11-25"}
 
     refused(send(request(meta=GONE), headers, ("MCP-Protocol-Version", "2026-07-28")), 400, -32020)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (initialize(protocolVersion="2025-11-25"), {"Mcp-Method": "initialize"}),
+        (request(meta=GONE), {"MCP-Protocol-Version": "2025-11-25", "Mcp-Method": "tools/list"}),
+    ],
+    ids=["handshake", "later"],
+)
+def test_a_method_header_alone_does_not_make_a_client_modern(body: Any, headers: dict[str, str]) -> None:
+    """The handshake of npm `mcp-remote` 0.15.1 has it."""
+    verdict = send(body, BARE | headers)
+
+    assert isinstance(verdict, Legacy)
+    assert verdict.requested == "2025-11-25"
