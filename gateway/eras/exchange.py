@@ -13,7 +13,7 @@ it knows neither time nor sockets nor tickets.
 * A round may end while the call goes on (`RoundPaused`): the client is sent away
   with no question, and finds the call again with its ticket, wherever that is.
 * A call that was lost, or that stopped waiting for a slow human, may be run again
-  if `may_rerun`: what was answered before is answered from the journal.
+  if policy allows (BROKEN: it is being asked): the journal answers what it can.
 * Whatever happens in whatever order, the client of a round hears exactly one
   last word, and every ask is answered at most once.
 """
@@ -26,7 +26,7 @@ from gateway.eras import vocabulary as events
 from gateway.eras.asks import KeyNaming, asks_of_url_failure
 from gateway.eras.policy import AskPolicy
 from gateway.eras.questions import MOST_HEARD, MOST_OPEN, Entry, Questions
-from gateway.eras.reruns import MOST_RUNS, Past, is_error, is_worth_another_run
+from gateway.eras.reruns import MOST_RUNS, Past, is_error, is_lost_on_its_way, is_worth_another_run
 from gateway.eras.states import WORKING, State
 from gateway.eras.vocabulary import (
     Abort,
@@ -134,12 +134,7 @@ class Exchange:
 
     def vet(self, answers: Mapping[str, Params]) -> errors.InvalidParams | None:
         """What is wrong with these answers, before anything is written down or changed because of them."""
-        try:
-            self._asked.read(answers)
-            self._asked.read_late(answers)
-        except errors.InvalidParams as error:
-            return error
-        return None
+        return self._asked.vet(answers)
 
     def receive(self, event: Event) -> list[Command]:
         """What must be done now that this has happened."""
@@ -148,15 +143,6 @@ class Exchange:
         match event:
             case events.UpstreamAnswered():  # how nearly all calls end, most without anything in between
                 return self._hear_upstream(event)
-            case events.ClientCalled() | events.ClientRetried() | events.ClientLeft():
-                return self._hear_client(event)
-            case events.SettleElapsed() | events.HoldExpired() | events.WorkTimedOut() | events.RoundPaused():
-                return self._hear_clock(event)
-            case _:
-                return self._hear_upstream(event)
-
-    def _hear_client(self, event: events.ClientEvent) -> list[Command]:
-        match event:
             case events.ClientCalled():
                 return self._start(event)
             case events.ClientRetried():
@@ -164,6 +150,12 @@ class Exchange:
             case events.ClientLeft():
                 is_listening = self.state in WORKING
                 return self._abandon("The client left", self._lost("cancelled")) if is_listening else []
+            case events.SettleElapsed() | events.HoldExpired() | events.WorkTimedOut() | events.RoundPaused():
+                return self._hear_clock(event)
+            case events.RerunJudged(is_allowed):
+                return self._go_over(is_allowed=is_allowed) if self.state is State.BROKEN else []
+            case _:
+                return self._hear_upstream(event) if self.state is not State.BROKEN else []
 
     def _hear_upstream(self, event: events.UpstreamEvent) -> list[Command]:
         match event:
@@ -179,7 +171,7 @@ class Exchange:
             case events.UpstreamBroke(error):
                 self._is_sound = False
                 self._asked.lose()
-                return self._end_call(Abort(error))
+                return self._lose(error)
             case events.AnswerNotTaken(error):
                 # Before the call it does no harm: the call itself will find out what is wrong.
                 return self._break_off("The server did not take an answer", error) if self._is_running else []
@@ -195,6 +187,8 @@ class Exchange:
         match event:
             case events.SettleElapsed():
                 return self._settled()
+            case events.WorkTimedOut() if self.state is State.BROKEN:
+                return self._go_over(is_allowed=False)
             case events.WorkTimedOut():
                 return self._break_off("Timed out", errors.UpstreamTimedOut()) if self.is_working else []
             case events.HoldExpired():
@@ -222,7 +216,8 @@ class Exchange:
             return [Reject(error)]
         self.state = State.SETTLING  # somebody listens again
         if self.may_rerun and is_worth_another_run(self.outcome, was_late=bool(late)):
-            return self._run_again(event, late)
+            self._asked.meet_again(event.capabilities)
+            return self._run_again(late)
         is_page_refused = self._asked.is_page_refused(given)
         commands = [command for key in given for command in self._asked.deliver(key, given[key])]
         commands += self._asked.meet_again(event.capabilities)
@@ -236,23 +231,20 @@ class Exchange:
             return [*commands, *self._go_on()]
         return [*commands, *self._hold()]
 
-    def _run_again(self, event: events.ClientRetried, late: Mapping[str, Params]) -> list[Command]:
+    def _run_again(self, late: Mapping[str, Params]) -> list[Command]:
         if self.runs >= MOST_RUNS:
             return self._finish(self._lost("asks_differ"))
         self.runs += 1
         self._asked.start_over(late)
-        self._asked.meet_again(event.capabilities)
         self.outcome, self._is_sound = None, True
         self._send_call()
         return [events.StartOver()]
 
     def _hear_outcome(self, outcome: Ending) -> list[Command]:
         """The call ended while nobody listened; the client that is back may still have something to do."""
-        if isinstance(outcome, CompleteFailure):
-            urls = asks_of_url_failure(outcome.failure)
-            if urls:
-                self.outcome = None
-                return self._hold_for_urls(urls, outcome.failure)
+        if isinstance(outcome, CompleteFailure) and (urls := asks_of_url_failure(outcome.failure)):
+            self.outcome = None
+            return self._hold_for_urls(urls, outcome.failure)
         return self._finish(outcome)
 
     # --- the upstream's side -----------------------------------------------------
@@ -299,6 +291,17 @@ class Exchange:
     def _judge(self, result: Raw) -> Ending:
         """A tool that failed after we had to refuse its question failed for want of that capability."""
         return self._lacking() if self._asked.needs and is_error(result) else Complete(result)
+
+    def _lose(self, error: errors.GatewayError) -> list[Command]:
+        was_running, self._is_running = self._is_running, False
+        if not (was_running and self.state in WORKING and is_lost_on_its_way(error, self.runs)):
+            return self._end_call(Abort(error))
+        self.state, self.outcome = State.BROKEN, Abort(error)
+        return [events.SeekRerun()]
+
+    def _go_over(self, *, is_allowed: bool) -> list[Command]:
+        """Policy has spoken, or took too long: the client still listens."""
+        return self._run_again({}) if is_allowed else self._finish(self.outcome or self._lost("hold_lost"))
 
     # --- transitions -------------------------------------------------------------
 

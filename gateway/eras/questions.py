@@ -15,6 +15,7 @@ from gateway.eras.asks import KeyNaming, fingerprint, input_request
 from gateway.eras.capabilities import merged
 from gateway.eras.policy import TOO_MANY, AskPolicy, Undeclared, settle_without_client, withdrawn
 from gateway.eras.vocabulary import Ask, Command, Kind, SendAnswer, SendRefusal
+from gateway.errors import InvalidParams
 from gateway.wire.jsonrpc import Id, Params
 
 MOST_OPEN: Final = 64
@@ -120,6 +121,15 @@ class Questions:
     def read_late(self, given: Mapping[str, Params]) -> dict[str, Params]:
         """The answers to what the server no longer waits for. The errors are those of `read`."""
         return sift(self._late, given, self._policy.unfit)
+
+    def vet(self, given: Mapping[str, Params]) -> InvalidParams | None:
+        """What is wrong with these answers, before anything is written down or changed because of them."""
+        try:
+            self.read(given)
+            self.read_late(given)
+        except InvalidParams as error:
+            return error
+        return None
 
     def is_page_refused(self, answers: Mapping[str, Params]) -> bool:
         """Does one of these say no to a page without which the call cannot be made?"""

@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.eras.questions import Entry
 from gateway.eras.vocabulary import Abort, Ask, Complete, CompleteFailure, Ending
-from gateway.errors import UpstreamFault
+from gateway.errors import GatewayError, UpstreamFault, UpstreamLost
 from gateway.wire.jsonrpc import NotJson, Raw, decode_members
 
 MOST_RUNS: Final = 4
@@ -42,6 +42,11 @@ def is_worth_another_run(outcome: Ending | None, *, was_late: bool) -> bool:
             return was_late and is_error(result)
         case None:
             return False
+
+
+def is_lost_on_its_way(error: GatewayError, runs: int) -> bool:
+    """Did the call break off, so that nobody knows whether it ran, and may it be run once more?"""
+    return isinstance(error, UpstreamLost) and runs < MOST_RUNS
 
 
 def is_error(result: Raw) -> bool:

@@ -9,6 +9,7 @@ IDLE -----------------------------> CALLING ----------------------------------->
 +--> GATED --- SettleElapsed --+<------------ ClientRetried ------+
 
 RoundPaused leads from CALLING and SETTLING to HELD as well, with or without questions.
+UpstreamBroke leads from there to BROKEN where the call was lost on its way; RerunJudged on to CALLING, or DONE.
 """
 
 from enum import Enum, auto
@@ -23,8 +24,9 @@ class State(Enum):
     CALLING = auto()
     SETTLING = auto()
     HELD = auto()
+    BROKEN = auto()
     DONE = auto()
 
 
-WORKING: Final = (State.GATED, State.CALLING, State.SETTLING)
+WORKING: Final = (State.GATED, State.CALLING, State.SETTLING, State.BROKEN)
 """A client of the running round listens, and the server is to get on with it."""

@@ -128,6 +128,12 @@ class RoundPaused(Struct, frozen=True):
     """The round has to end though the call goes on: its time slice is over, or this process is about to stop."""
 
 
+class RerunJudged(Struct, frozen=True):
+    """What policy says of running the call again, asked by `SeekRerun`."""
+
+    is_allowed: bool
+
+
 ClientEvent: TypeAlias = ClientCalled | ClientRetried | ClientLeft
 UpstreamEvent: TypeAlias = (
     UpstreamAsked
@@ -140,7 +146,7 @@ UpstreamEvent: TypeAlias = (
     | SessionChanged
 )
 ClockEvent: TypeAlias = SettleElapsed | HoldExpired | WorkTimedOut | RoundPaused
-Event: TypeAlias = ClientEvent | UpstreamEvent | ClockEvent
+Event: TypeAlias = ClientEvent | UpstreamEvent | ClockEvent | RerunJudged
 
 # --- commands ----------------------------------------------------------------
 
@@ -151,6 +157,10 @@ class SendCall(Struct, frozen=True):
 
 class StartOver(Struct, frozen=True):
     """Run the call again, on a new session: what was running is lost, and policy allows it."""
+
+
+class SeekRerun(Struct, frozen=True):
+    """Feed `RerunJudged`: would a second run do no harm? The call was lost while the client listened."""
 
 
 class SendAnswer(Struct, frozen=True):
@@ -221,6 +231,7 @@ Ending: TypeAlias = Complete | CompleteFailure | Abort
 Command: TypeAlias = (
     SendCall
     | StartOver
+    | SeekRerun
     | SendAnswer
     | SendRefusal
     | CancelCall

@@ -15,7 +15,7 @@ from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold
 from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected, UpstreamTimedOut
 from gateway.relay.clocks import RoundAlarms, WorkClock
-from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold
+from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold, seek_rerun
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
@@ -294,6 +294,8 @@ class Driver:
                 self._release(command)
             case words.StartOver():
                 self._call.start_over(self._request, self)
+            case words.SeekRerun():
+                self._place.background.start(seek_rerun(self._place, self, self._feed), "seek-rerun")
             case words.SendAnswer(ask, result, from_client):
                 self._speaker().answer(ask, result, self._request.principal, from_client=from_client)
             case words.SendRefusal():

@@ -32,7 +32,7 @@ class HandOver:
             return
         self._place.leaving.set()
         for driver in list(self._place.drivers):
-            if driver.is_away or is_late:
+            if _needs_policy(driver, is_late=is_late):
                 await self._ask_policy(driver)
             if driver.is_at_work and driver.can_move:
                 driver.pause()
@@ -44,3 +44,10 @@ class HandOver:
         if driver not in self._asked:
             self._asked.add(driver)
             driver.passport.may_run_again = await self._replays.allows(driver.request)
+
+
+def _needs_policy(driver: Driver, *, is_late: bool) -> bool:
+    """Would it stay without that? To ask may take long: what can go anyway does not wait for it."""
+    if driver.is_at_work:
+        return is_late and not driver.can_move
+    return driver.is_away and not driver.passport.leads_to_call

@@ -5,8 +5,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.eras.exchange import Exchange
-from gateway.eras.vocabulary import Abort, Ending
-from gateway.errors import UpstreamLost
+from gateway.eras.vocabulary import Abort, Ending, RerunJudged
+from gateway.errors import GatewayError, UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.place import Place
 from gateway.relay.request import ClientRequest
@@ -67,6 +67,16 @@ async def may_speak(place: Place, driver: "Driver") -> bool:
     if not is_ours:
         driver.disown()
     return is_ours
+
+
+async def seek_rerun(place: Place, driver: "Driver", feed: Callable[[RerunJudged], None]) -> None:
+    """Find out whether its call, which was just lost, may be run again by this process."""
+    try:
+        is_allowed = await may_speak(place, driver) and await place.may_rerun(driver.request)
+    except GatewayError:
+        is_allowed = False
+    if driver in place.drivers:  # and not another process's by now
+        feed(RerunJudged(is_allowed))
 
 
 def keep(place: Place, exchange_id: str, outcome: Ending, reply: Reply) -> None:

@@ -1,7 +1,7 @@
 """What every exchange with one upstream shares: its settings, its sessions, its tickets. It does nothing itself."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gateway.holds.ledger import Ledger
     from gateway.relay.courier import Courier
     from gateway.relay.driver import Driver
+    from gateway.relay.request import ClientRequest
 
 _MOST_REMEMBERED: Final = 10_000
 
@@ -93,6 +94,10 @@ class Shared:
         object.__setattr__(self, "ids", Ids(self.replica))
 
 
+async def _never(_: "ClientRequest") -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One upstream, as its exchanges see it."""
@@ -119,6 +124,9 @@ class Place:
     """When outcomes are forgotten that nobody fetched."""
     doubt: Callable[[], None] = lambda: None
     """To be told that the server does not know its sessions any more: it may have been replaced."""
+
+    may_rerun: "Callable[[ClientRequest], Awaitable[bool]]" = _never
+    """May a call that was just lost be run again, with its client waiting?"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expiries", Deadlines(self.hold_seconds))

@@ -101,6 +101,7 @@ class Relay:
             log=self._log,
         )
         self._era_patience = PROCESS_PATIENCE_SECONDS if settings.command else PATIENCE_SECONDS
+        replays = ReplayPolicy(settings, self._fetch)
         breaker = Breaker(time.monotonic, failures=settings.breaker.failures, seconds=settings.breaker.open)
         self._place = Place(
             name=name,
@@ -119,11 +120,11 @@ class Relay:
                 shared.store, replica=shared.replica, seconds=shared.ticket_seconds, lease=shared.lease
             ),
             doubt=self.era.doubt,
+            may_rerun=replays.allows_at_once,
         )
         shared.metrics.watch_sessions(name, self._place.pool.states)
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
-        replays = ReplayPolicy(settings, self._fetch)
         self._ladder = Ladder(self._place, replays, self._reopen, shared.courier)
         self.farewell = HandOver(self._place, replays)
         """What becomes of its exchanges when this process stops."""

@@ -1,5 +1,6 @@
 """May a lost call be run again? What the configuration says, and what the tool says of itself. It runs nothing."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from gateway.wire.jsonrpc import NotJson, Raw, decode, encode
 
 _MOST_PAGES: Final = 64
 _ATTEMPTS: Final = 3
+_AT_ONCE_SECONDS: Final = 5.0
 _HARMLESS: Final = ("readOnlyHint", "idempotentHint")
 
 
@@ -34,6 +36,14 @@ class ReplayPolicy:
                 return True
             case "idempotent":
                 return not is_tool or await self._says_harmless(request)
+
+    async def allows_at_once(self, request: ClientRequest) -> bool:
+        """The same for a client that waits for the call that was lost: whatever takes long to find out is no."""
+        try:
+            async with asyncio.timeout(_AT_ONCE_SECONDS):
+                return await self.allows(request)
+        except TimeoutError:
+            return False
 
     async def _says_harmless(self, request: ClientRequest) -> bool:
         """Look the tool up in the server's list, page by page, as this caller sees it."""

@@ -8,6 +8,7 @@ from gateway.eras.policy import AskPolicy, Unfit
 from gateway.eras.states import State
 from gateway.eras.vocabulary import (
     HoldExpired,
+    RerunJudged,
     SettleElapsed,
     UpstreamBroke,
     UpstreamWithdrew,
@@ -371,4 +372,5 @@ def test_roots_do_not_stay_with_a_session_that_is_not_used_again() -> None:
     talk.call()
     talk.asked(roots(0))
 
-    assert talk.on(UpstreamBroke(UpstreamLost("gone"))) == [("abort", "upstream_lost"), USED_UP]
+    assert talk.on(UpstreamBroke(UpstreamLost("gone"))) == ["seek rerun"]
+    assert talk.on(RerunJudged(is_allowed=False)) == [("abort", "upstream_lost"), USED_UP]

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gateway.eras.asks import KeyNaming
 from gateway.eras.exchange import Exchange
 from gateway.eras.policy import AskPolicy, Disposition, Unfit
+from gateway.eras.reruns import MOST_RUNS
 from gateway.eras.states import WORKING, State
 from gateway.eras.vocabulary import (
     Abort,
@@ -32,7 +33,9 @@ from gateway.eras.vocabulary import (
     HoldExpired,
     Reject,
     Release,
+    RerunJudged,
     RoundPaused,
+    SeekRerun,
     SendAnswer,
     SendCall,
     SendRefusal,
@@ -107,6 +110,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.is_session_leased = True
         self.is_call_running = False
         self.is_settling = False
+        self.is_seeking = False
         self.may_hold_nothing = False
         self.rounds: list[frozenset[str]] = []
         self.told: list[Ask] = []
@@ -180,6 +184,15 @@ class AnyOrder(RuleBasedStateMachine):
         self.is_call_running = False
         self.feed(UpstreamBroke(UpstreamLost("broke")))
 
+    @precondition(lambda self: self.is_seeking)
+    @rule(is_allowed=st.booleans())
+    def judged(self, is_allowed: bool) -> None:  # noqa: FBT001 - hypothesis names it
+        self.is_seeking = False
+        runs, was_broken = self.exchange.runs, self.exchange.state is State.BROKEN
+        self.feed(RerunJudged(is_allowed))
+        assert self.exchange.runs == runs + (is_allowed and was_broken)
+        assert self.exchange.runs <= MOST_RUNS
+
     @rule()
     def answer_not_taken(self) -> None:
         self.feed(AnswerNotTaken(UpstreamLost("not taken")))
@@ -252,6 +265,10 @@ class AnyOrder(RuleBasedStateMachine):
                 assert not self.is_call_running
                 self.is_call_running = True
                 self.waiting, self.told = {}, []
+            case SeekRerun():
+                assert not self.is_call_running
+                assert self.is_client_there, "nobody waits for another run"
+                self.is_seeking = True
             case CancelCall():
                 assert self.is_call_running, "there was nothing to cancel"
                 self.is_call_running = False
@@ -285,7 +302,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def nobody_waits_without_a_clock_or_a_call(self) -> None:
         if hasattr(self, "exchange") and self.exchange.is_working:
-            assert self.is_call_running or self.is_settling
+            assert self.is_call_running or self.is_settling or self.is_seeking
 
     @invariant()
     def questions_that_settle_are_there(self) -> None:

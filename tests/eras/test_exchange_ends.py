@@ -9,9 +9,12 @@ from gateway.eras.policy import AskPolicy, Disposition
 from gateway.eras.questions import MOST_HEARD, MOST_OPEN
 from gateway.eras.states import State
 from gateway.eras.vocabulary import (
+    Abort,
     AnswerNotTaken,
     ClientLeft,
+    Event,
     HoldExpired,
+    RerunJudged,
     SessionChanged,
     SettleElapsed,
     UpstreamAsked,
@@ -19,7 +22,7 @@ from gateway.eras.vocabulary import (
     UpstreamWithdrew,
     WorkTimedOut,
 )
-from gateway.errors import UpstreamLost, UpstreamTimedOut
+from gateway.errors import UpstreamLost, UpstreamRefused, UpstreamTimedOut
 from gateway.wire.jsonrpc import Raw
 from tests.support.asking import (
     CANCEL,
@@ -33,6 +36,7 @@ from tests.support.asking import (
     SAMPLE,
     USED_UP,
     Conversation,
+    accept,
     answered,
     ask,
     failed,
@@ -262,7 +266,52 @@ def test_a_call_that_breaks_ends_the_session_and_owes_its_questions_nothing() ->
     talk.call()
     talk.asked(form(0, "a"))
 
+    assert talk.on(UpstreamBroke(UpstreamLost("reset"))) == ["seek rerun"]
+    assert talk.on(RerunJudged(is_allowed=False)) == [("abort", "upstream_lost"), USED_UP]
+
+
+def test_a_call_that_breaks_while_its_client_listens_is_run_again_where_that_does_no_harm() -> None:
+    """Ours (replay): what was answered is answered from the journal, and only what is new is asked."""
+    talk = held(form(0, "a"))
+    talk.retry({"a": accept(a="x")})
+    assert talk.on(UpstreamBroke(UpstreamLost("reset"))) == ["seek rerun"]
+    assert talk.asked(form(1, "b")) == [], "an echo of the session that is lost"
+
+    assert talk.on(RerunJudged(is_allowed=True)) == ["start over"]
+    assert talk.asked(form(0, "a")) == [("answer", 0, accept(a="x"))]
+    assert talk.asked(form(1, "b")) == ["settle"]
+    assert talk.on(SettleElapsed()) == [("hold", "b")]
+    assert talk.exchange.runs == 2
+
+
+def test_a_call_that_always_breaks_is_run_four_times_and_no_more() -> None:
+    """Ours (replay): the bound is that of every other second run."""
+    talk = Conversation()
+    talk.call()
+    for _ in range(3):
+        assert talk.on(UpstreamBroke(UpstreamLost("reset"))) == ["seek rerun"]
+        assert talk.on(RerunJudged(is_allowed=True)) == ["start over"]
     assert talk.on(UpstreamBroke(UpstreamLost("reset"))) == [("abort", "upstream_lost"), USED_UP]
+
+
+@pytest.mark.parametrize(("event", "word"), [(ClientLeft(), "call_lost"), (WorkTimedOut(), "upstream_lost")])
+def test_nothing_is_run_again_for_a_client_that_left_or_when_time_is_up(event: Event, word: str) -> None:
+    """Ours (replay): the time that a call may take goes on while policy is asked."""
+    talk = Conversation()
+    talk.call()
+    talk.on(UpstreamBroke(UpstreamLost("reset")))
+
+    assert talk.on(event)[-1] == USED_UP
+    assert isinstance(talk.exchange.outcome, Abort)
+    assert talk.exchange.outcome.error.reason == word
+    assert talk.on(RerunJudged(is_allowed=True)) == []
+
+
+def test_a_call_that_was_refused_is_not_run_again() -> None:
+    """Ours (replay): the server answered, if not with MCP."""
+    talk = Conversation()
+    talk.call()
+    assert talk.on(UpstreamBroke(UpstreamRefused(500)))[-1] == USED_UP
 
 
 def test_an_answer_that_the_server_did_not_take_ends_the_call() -> None:

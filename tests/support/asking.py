@@ -22,6 +22,7 @@ from gateway.eras.vocabulary import (
     Hold,
     Reject,
     Release,
+    SeekRerun,
     SendAnswer,
     SendCall,
     SendRefusal,
@@ -158,6 +159,8 @@ def in_short(command: Command) -> Told:
             return "call"
         case StartOver():
             return "start over"
+        case SeekRerun():
+            return "seek rerun"
         case StartSettling():
             return "settle"
         case CancelCall():

@@ -67,10 +67,10 @@ async def test_whoever_leaves_in_whichever_moment_what_was_opened_is_somebodys(n
     opening = asyncio.ensure_future(sessions.open(ANN))
     await turns(number)
     opening.cancel()
-    given: list[Any] = await asyncio.gather(opening, return_exceptions=True)
+    given: tuple[Any, ...] = await asyncio.gather(opening, return_exceptions=True)
     await sessions.close()
     await turns()
-    assert opener.opened == (adrift or given if opener.opened else [])
+    assert opener.opened == (adrift or list(given) if opener.opened else [])
 
 
 async def test_a_server_that_hangs_does_not_keep_the_end_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
