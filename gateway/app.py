@@ -326,7 +326,10 @@ async def _end(gateway: Gateway) -> None:
 
 
 def _calm_the_collector() -> None:
-    """Ten thousand holds are many objects that stay: do not walk them all over and over, calls would wait."""
+    """Ten thousand holds are many objects that stay: do not walk them all over and over, calls would wait.
+
+    Nor many of them at once: each is walked once when it is no longer new, and a million of them take half a second.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 50, 100)
+    gc.set_threshold(20_000, 5, 1_000)
