@@ -65,9 +65,8 @@ from gateway.wire import canonical
 from gateway.wire.jsonrpc import Failure, Notification, Result, decode, encode
 from gateway.wire.versions import MODERN
 
-LISTING_METHODS: Final = frozenset(
-    {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
-)
+_LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+LISTING_METHODS: Final = frozenset(_LISTS)
 """Requests that leave nothing of their caller behind in a session."""
 FETCHED_METHODS: Final = LISTING_METHODS | {"completion/complete"}
 
