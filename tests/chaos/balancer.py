@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tests.chaos.records import Passage
+from tests.support.waiting import stop_accepting
 
 _NOBODY = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -41,7 +42,7 @@ class Balancer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
+        await stop_accepting(self._server)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from tests.chaos.sightings import Passing, Sightings
+from tests.support.waiting import stop_accepting
 
 _EXCHANGE: Final = re.compile(rb"chaos-\d+-\d+\.")
 _OVERLAP: Final = 128
@@ -57,7 +58,7 @@ class Wires:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
+        await stop_accepting(self._server)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

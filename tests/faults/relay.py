@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Self
 
+from tests.support.waiting import stop_accepting
+
 _END_OF_HEADERS = b"\r\n\r\n"
 
 
@@ -83,8 +85,7 @@ class FaultRelay:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        await asyncio.to_thread(int)  # a few turns of the loop: who was accepted just now has a task then
+        await stop_accepting(self._server)  # whoever was accepted just now has a task then
         self.end_all(How.RESET)
         for task in list(self._tasks):
             task.cancel()

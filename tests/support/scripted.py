@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tests.support.said import TOOL, Json, ask, notice, text_result
+from tests.support.waiting import stop_accepting
 
 EVENTS = "text/event-stream"
 SECONDS = 5.0
@@ -197,10 +198,8 @@ class Scripted:
     async def stop(self) -> None:
         """Close the port and every connection, as a killed process does; sessions are forgotten."""
         if self._server is not None:
-            self._server.close()
-            await asyncio.to_thread(
-                int
-            )  # a few turns of the loop: who was accepted just now is in `_open` then
+            await stop_accepting(self._server)  # whoever was accepted just now is in `_open` then
+            self._server = None
         for writer in list(self._open):
             writer.transport.abort()
         for task in list(self._tasks):

@@ -22,6 +22,8 @@ from tests.support.waiting import until
 NOTES, JUDGED = "JUDGED_TO", "valid"
 """Where `judged_serve` writes, and what of a message that may be sent."""
 
+_START_SECONDS = 40.0
+"""A busy machine takes its time over a process that imports every schema first."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -64,7 +66,7 @@ class Serving:
         async def look() -> bool:
             return await self.readiness() == status
 
-        await until(look, 15)
+        await until(look, _START_SECONDS)
 
     def said(self) -> str:
         """All that it wrote, standard error included."""

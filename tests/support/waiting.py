@@ -1,4 +1,4 @@
-"""Waiting for something to become true, never longer than a bound; nothing else."""
+"""Waiting for something to become true, or to be over, never longer than a bound; nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,3 +18,23 @@ async def until(look: Callable[[], Awaitable[T]], seconds: float = SECONDS) -> T
             raise AssertionError(f"still not true after {seconds} s; last seen: {seen!r}")
         await asyncio.sleep(_PAUSE)
     return seen
+
+
+async def turns(number: int = 8) -> None:
+    """Let the loop go round: what it has begun goes on."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def stop_accepting(server: asyncio.Server) -> None:
+    """Close a server, once everyone whom it has accepted has a handler.
+
+    asyncio (3.11) forgets a connection that was accepted in the moment in which its
+    server is closed: the socket stays open until the garbage collector comes by.
+    """
+    loop = asyncio.get_running_loop()
+    for listener in server.sockets:
+        loop.remove_reader(listener.fileno())
+    await turns()
+    server.close()
+    await turns()

@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.upstreams.http1 import ConnectFailed, Http1
-from tests.support.waiting import until
+from tests.support.waiting import stop_accepting, until
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 Play = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -32,7 +32,7 @@ class RawServer:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
-        self._server.close()
+        await stop_accepting(self._server)
         await self.deserted()
 
     @property
