@@ -31,9 +31,9 @@ from gateway.errors import (
     StateRejected,
     UpstreamChanged,
 )
+from gateway.relay.endpoint import address_in
 from gateway.relay.listener import Ear, Listener, Reply
 from gateway.relay.passage import HeaderLines, Knock, Passage
-from gateway.relay.passthrough import address_in
 from gateway.relay.relay import FETCHED_METHODS, Relay
 from gateway.relay.request import ClientRequest, Principal
 from gateway.settings.model import Limits

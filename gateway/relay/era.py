@@ -9,6 +9,7 @@ from gateway.telemetry.names import LogEvent
 from gateway.upstreams.background import Background
 from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.era_probe import Era, ask_era
+from gateway.upstreams.farewell import Ending
 from gateway.upstreams.forwarding import Forwarder
 
 _PAUSE_SECONDS: Final = 1.0
@@ -77,14 +78,16 @@ class UpstreamEra:
         self._log.info(LogEvent.ERA_FOUND, era=era)
 
 
-def asking_for_era(forwarder: Forwarder | None, dialer: Dialer, *, version: str) -> Asking:
+def asking_for_era(
+    forwarder: Forwarder | None, dialer: Dialer, version: str, ending: Ending = "auto"
+) -> Asking:
     """How this upstream is asked: at its address, or by its process."""
 
     async def ask(authorization: str | None) -> Era | None:
         if forwarder is None:
             era, _ = await dialer.ask_process()
         else:
-            era, _ = await ask_era(forwarder, version=version, authorization=authorization)
+            era, _ = await ask_era(forwarder, version=version, authorization=authorization, ending=ending)
         return era
 
     return ask

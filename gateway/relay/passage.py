@@ -61,8 +61,16 @@ class Knock:
         """
         if self.verb != "GET" or self.session_id is not None:
             return False
-        resumes = any(name.lower() == "last-event-id" for name, _ in self.headers)
-        return not to_streamable_http or not (self.shows_version or resumes)
+        return not to_streamable_http or not (self.shows_version or self._resumes)
+
+    @property
+    def may_be_visit(self) -> bool:
+        """In front of Streamable HTTP: may it be a visit after all, if the server wants a session id?"""
+        return self.verb == "GET" and self.session_id is None and not self._resumes
+
+    @property
+    def _resumes(self) -> bool:
+        return any(name.lower() == "last-event-id" for name, _ in self.headers)
 
 
 @dataclass(frozen=True, slots=True)

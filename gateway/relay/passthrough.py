@@ -21,6 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from gateway.errors import UpstreamChanged, UpstreamTimedOut
+from gateway.relay.endpoint import ADDRESS, address_in, with_own_endpoint
 from gateway.relay.era import UpstreamEra
 from gateway.relay.legacy_sessions import LegacySessions
 from gateway.relay.modern_process import ModernProcess
@@ -35,12 +36,9 @@ from gateway.upstreams.forwarding import Forwarder, chunks_of, lines_of
 from gateway.upstreams.http1_connection import Response
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, NotJson, NotJsonRpc, decode, parse
-from gateway.wire.sse import EventTooLarge, SseParser
 
-ADDRESS: Final = "holdfast"
-"""The query parameter that carries an upstream's own address."""
-_MOST_BEFORE_ENDPOINT: Final = 64 * 1024
 _MOST_OF_A_REFUSAL: Final = 64 * 1024
+_WANTS_SESSION: Final = 400
 _REFUSALS: Final = frozenset({400, 404, 405})
 _LEGACY_REFUSALS: Final = frozenset({-32600, -32000, -32001, -32022})
 """What legacy servers say to a request without a session; a modern one may mean something else by it."""
@@ -129,7 +127,7 @@ class Passthrough:
         elif is_visitor:
             passing = self._event_stream(knock) if transport == "sse" else self._visited(knock)
         elif transport == "streamable-http":
-            passing = self.pass_on(knock)
+            passing = self._passed_or_visited(knock) if knock.may_be_visit else self.pass_on(knock)
         else:
             passing = _held(await self._sessions.serve(knock))
         async with passing as passage:
@@ -270,6 +268,20 @@ class Passthrough:
 
     # --- another transport ---------------------------------------------------------------
 
+    @contextlib.asynccontextmanager
+    async def _passed_or_visited(self, knock: Knock) -> AsyncIterator[Passage]:
+        """The stream of a client without a session; a visit where the server wants a session id to be shown.
+
+        To a client of Streamable HTTP it would have given one. A server without session ids that has no stream
+        says 405, so that this proves nothing.
+        """
+        async with self.pass_on(knock) as passage:
+            if passage.status != _WANTS_SESSION:
+                yield passage
+                return
+        async with self._visited(knock) as passage:
+            yield passage
+
     def _visited(self, knock: Knock) -> AbstractAsyncContextManager[Passage]:
         return _held(self._visits.begin(knock, lambda visit: f"{knock.path}?{ADDRESS}={visit}"))
 
@@ -319,42 +331,6 @@ async def _held(passage: Passage) -> AsyncIterator[Passage]:
     finally:
         if passage.left is not None:
             passage.left()
-
-
-def address_in(query: str) -> str | None:
-    """The sealed address in a query, if there is one."""
-    for part in query.split("&"):
-        name, _, value = part.partition("=")
-        if name == ADDRESS:
-            return value
-    return None
-
-
-async def with_own_endpoint(
-    chunks: AsyncIterator[bytes], own_address: Callable[[str], str]
-) -> AsyncIterator[bytes]:
-    """The stream, with the address in its `endpoint` event changed; all else byte by byte as it came."""
-    parser = SseParser(_MOST_BEFORE_ENDPOINT)
-    held: bytes | None = b""
-    async for chunk in chunks:
-        if held is None:
-            yield chunk
-            continue
-        held += chunk
-        try:
-            found = next((event for event in parser.feed(chunk) if event.event == "endpoint"), None)
-        except EventTooLarge:
-            found = None
-        if found is not None:
-            theirs = found.data
-            at = held.index(theirs, held.index(b"endpoint"))
-            yield held[:at] + own_address(theirs.decode().strip()).encode() + held[at + len(theirs) :]
-            held = None
-        elif len(held) > _MOST_BEFORE_ENDPOINT:
-            yield held
-            held = None
-    if held:
-        yield held
 
 
 def _as_it_is(response: Response, start: bytes = b"") -> Passage:

@@ -88,7 +88,12 @@ async def probe(settings: Upstream, *, authorization: str | None = None) -> Find
     try:
         if forwarder is not None:
             await forwarder.start()
-            era, described = await ask_era(forwarder, version=__version__, authorization=authorization)
+            era, described = await ask_era(
+                forwarder,
+                version=__version__,
+                authorization=authorization,
+                ending=settings.sessions.end,
+            )
             if era == "modern":
                 return await _modern(forwarder, described, authorization)
         else:

@@ -95,7 +95,7 @@ class Relay:
         """What is none of the bridge's business."""
         self.era = UpstreamEra(
             "legacy" if settings.transport == "sse" else settings.era,
-            asking_for_era(self.passthrough.forwarder, self._dialer, version=shared.version),
+            asking_for_era(self.passthrough.forwarder, self._dialer, shared.version, settings.sessions.end),
             self._background,
             log=self._log,
         )

@@ -49,6 +49,9 @@ class Sessions(Section):
     spare processes, for all callers together."""
     wait: Duration = 10.0
     """How long a call queues for a session when all are taken."""
+    end: Literal["auto", "delete", "leave"] = "auto"
+    """A session that is not used any more is ended with DELETE, or left to the server, which may keep it for ever.
+    `auto` leaves those of Python SDKs before 1.10: such a server answers 500 to everything after the first DELETE."""
 
 
 class Holds(Section):

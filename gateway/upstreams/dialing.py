@@ -166,7 +166,9 @@ class Dialer:
 
     def _streamable_http(self, caller: Caller) -> StreamableHttp:
         http, url, headers = self._way(caller)
-        return StreamableHttp(http, url, headers=headers, max_event_bytes=self._max_event_bytes)
+        channel = StreamableHttp(http, url, headers=headers, max_event_bytes=self._max_event_bytes)
+        channel.ending = self._settings.sessions.end
+        return channel
 
     def _way(self, caller: Caller) -> tuple[Http1, str, dict[str, str]]:
         if self._http is None or self._settings.url is None:

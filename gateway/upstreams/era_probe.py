@@ -7,14 +7,16 @@ and does not answer, or ends at such a question, is a legacy server.
 """
 
 import asyncio
-import contextlib
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import hdrs
 
 from gateway.errors import GatewayError
+from gateway.upstreams.farewell import Ending, end_session
 from gateway.upstreams.forwarding import Forwarder
 from gateway.upstreams.http1_connection import Response
+from gateway.upstreams.http_client import sent
 from gateway.upstreams.transport import Channel
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import (
@@ -49,7 +51,7 @@ _PROVES_NOTHING: Final = frozenset({401, 403, 408, 429})
 
 
 async def ask_era(
-    forwarder: Forwarder, *, version: str, authorization: str | None
+    forwarder: Forwarder, *, version: str, authorization: str | None, ending: Ending = "auto"
 ) -> tuple[Era | None, dict[str, Any]]:
     """The server's era, None if that cannot be known now; and how a modern one describes itself."""
     headers = [
@@ -73,19 +75,21 @@ async def ask_era(
         return None, {}
     finally:
         if session is not None:
-            await _end(forwarder, session, authorization)
+            await _end(forwarder, session, authorization, ending)
     return ("legacy", {}) if found is None else ("modern", found)
 
 
-async def _end(forwarder: Forwarder, session: str, authorization: str | None) -> None:
+async def _end(forwarder: Forwarder, session: str, authorization: str | None, ending: Ending) -> None:
     """Some legacy servers open a session for whatever comes without one, even if they then refuse it."""
     headers = [
         (names.SESSION_ID, session),
         *([] if authorization is None else [(hdrs.AUTHORIZATION, authorization)]),
     ]
-    with contextlib.suppress(GatewayError, TimeoutError):
-        async with asyncio.timeout(_SECONDS), forwarder.sent("DELETE", headers, b""):
-            return
+
+    def knock(verb: str, own: Mapping[str, str], body: bytes | None) -> sent:
+        return forwarder.sent(verb, [*headers, *own.items()], body or b"")
+
+    await end_session(session, None, ending, knock)
 
 
 async def ask_process(channel: Channel, *, version: str) -> tuple[Era, dict[str, Any], bool]:

@@ -33,6 +33,7 @@ from gateway.errors import (
 )
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
+from gateway.upstreams.farewell import Ending, end_session
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
 from gateway.upstreams.http_client import challenge_of, sent
@@ -45,7 +46,6 @@ from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
 _PROTOCOL_VERSION: Final = istr(names.PROTOCOL_VERSION)
 _SESSION_ID: Final = istr(names.SESSION_ID)
 _BOTH: Final = f"{names.JSON}, {names.EVENT_STREAM}"
-_CLOSE_SECONDS: Final = 5.0
 _RECONNECT_SECONDS: Final = (0.05, 0.2, 1.0, 3.0)
 """Pauses before the standing stream is opened again. If it still breaks after the last one the session counts
 as dead; if it only ends, it is opened again at that pace. One that lasted longer than that starts afresh."""
@@ -76,6 +76,7 @@ class StreamableHttp:
         "_is_reading",
         "_retry_seconds",
         "_url",
+        "ending",
         "last_event_id",
         "session_id",
     )
@@ -85,6 +86,7 @@ class StreamableHttp:
     def __init__(self, http: Http1, url: str, *, headers: Mapping[str, str], max_event_bytes: int) -> None:
         self.session_id: str | None = None
         self.last_event_id: str | None = None
+        self.ending: Ending = "auto"
         self._is_reading = False
         """Is a call under way? What is asked beside it must not change where its stream is read on."""
         self._retry_seconds = _RECONNECT_SECONDS[1]
@@ -226,20 +228,15 @@ class StreamableHttp:
             tries = min(tries + 1, len(_RECONNECT_SECONDS))
 
     async def close(self) -> None:
-        """DELETE the session. The server may refuse, or be gone: the session is over either way."""
+        """End the session, there too if that may be."""
         if self.session_id is not None:
-            with contextlib.suppress(GatewayError, TimeoutError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
-                    await self._delete()
+            spoken = self._headers.get(_PROTOCOL_VERSION)
+            await end_session(self.session_id, spoken, self.ending, self._knocked)
 
-    async def _delete(self) -> None:
-        """Said again where it may not have been heard: that does no harm, and nobody else will ever say it."""
-        for pause in _RECONNECT_SECONDS:
-            try:
-                async with self._sent(hdrs.METH_DELETE, self._headers):
-                    return
-            except UpstreamLost:
-                await asyncio.sleep(pause)
+    def _knocked(self, verb: str, own: Mapping[str, str], body: bytes | None) -> sent:
+        headers = self._headers.copy()
+        headers.update(own)
+        return self._sent(verb, headers, body)
 
     def _sent(self, verb: str, headers: Mapping[str, str], body: bytes | None = None) -> sent:
         return sent(self._http, verb, self._url, headers=headers, body=body)

@@ -268,15 +268,17 @@ async def test_an_address_that_we_did_not_give_out_leads_nowhere(
     assert made_up.status == changed.status == 404
 
 
-@pytest.mark.parametrize("transport", ["sse", "stdio"])
+@pytest.mark.parametrize("transport", ["sse", "stdio", "py-1.12", "py-1.30", "ts-1.32"])
 async def test_an_http_sse_client_may_name_a_revision_before_its_handshake(
     legacy_servers: LegacyServers, gateway: Gateways, transport: str
 ) -> None:
     """As npm `@ai-sdk/mcp` 2.0.99 does: taken for a client of Streamable HTTP, it was told to show a session."""
     if transport == "sse":
         upstream: Json = {"url": legacy_servers.get("py-1.30", transport="sse").url}
-    else:
+    elif transport == "stdio":
         upstream = {"command": stdio_command("py-1.30")}
+    else:
+        upstream = {"url": legacy_servers.get(transport).url}
     served = await gateway.start({"listen": "127.0.0.1:0", "upstreams": {"x": upstream}})
     begins = {"Accept": "text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 
@@ -290,7 +292,23 @@ async def test_an_http_sse_client_may_name_a_revision_before_its_handshake(
         answer = json.loads(await _data_of(seen))
 
     assert (seen.status, said.status) == (200, 202)
-    assert answer["result"]["serverInfo"]["name"] == "py-legacy"
+    assert answer["result"]["serverInfo"]["name"] in ("py-legacy", "ts-legacy")
+
+
+@pytest.mark.parametrize("status", [200, 405, 404])
+async def test_the_stream_of_a_client_without_a_session_id_is_as_its_server_has_it(
+    gateway: Gateways, status: int
+) -> None:
+    """Ours: a server without session ids may have a stream or none, and its clients are told which."""
+
+    async def listens(turn: Turn) -> None:
+        await turn.reply(status, b": hello\n\n", {"Content-Type": "text/event-stream"})
+
+    named = {"Accept": "text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+    async with Scripted(sessions=False, on={"GET": listens}) as server, aiohttp.ClientSession() as http:
+        served = await gateway(server.url)
+        answer = await http.get(served.url, headers=named)
+        assert (answer.status, await answer.read()) == (status, b": hello\n\n")
 
 
 async def _data_of(stream: aiohttp.ClientResponse) -> str:

@@ -134,6 +134,21 @@ async def test_a_server_that_is_a_command_is_asked_by_its_process(
     processes: Any = Processes()
     server.on["server/discover"] = legacy
 
-    assert await asking_for_era(None, processes, version="1")(None) == "modern"
-    assert await asking_for_era(forwarder, processes, version="1")(None) == "legacy"
+    assert await asking_for_era(None, processes, "1")(None) == "modern"
+    assert await asking_for_era(forwarder, processes, "1")(None) == "legacy"
     assert processes.asked == 1
+
+
+async def test_the_session_of_the_question_is_left_where_the_settings_say_so(
+    server: Scripted, forwarder: Forwarder
+) -> None:
+    """Ours: `sessions.end`."""
+
+    async def refuses(turn: Turn) -> None:
+        await turn.json({"error": "Missing session ID"}, status=400, headers={"Mcp-Session-Id": "stray"})
+
+    server.on["server/discover"] = refuses
+    processes: Any = None
+
+    assert await asking_for_era(forwarder, processes, "1", "leave")(None) == "legacy"
+    assert [turn.method for turn in server.turns] == ["server/discover"]

@@ -31,13 +31,13 @@ async def test_a_complete_response_has_its_length_and_one_chunk() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "session", "headers", "names_revision", "before_streamable", "elsewhere"),
+    ("verb", "session", "headers", "names_revision", "before_streamable", "elsewhere", "perhaps"),
     [
-        ("GET", None, (), False, True, True),
-        ("GET", None, (), True, False, True),
-        ("GET", None, [("Last-Event-ID", "7")], False, False, True),
-        ("GET", "s", (), False, False, False),
-        ("POST", None, (), False, False, False),
+        ("GET", None, (), False, True, True, True),
+        ("GET", None, (), True, False, True, True),
+        ("GET", None, [("Last-Event-ID", "7")], False, False, True, False),
+        ("GET", "s", (), False, False, False, False),
+        ("POST", None, (), False, False, False, False),
     ],
     ids=["a GET from nowhere", "with a revision", "resuming", "with a session", "a POST"],
 )
@@ -49,9 +49,11 @@ def test_who_begins_a_visit_depends_on_whether_sessions_without_an_id_are_possib
     names_revision: bool,
     before_streamable: bool,
     elsewhere: bool,
+    perhaps: bool,
 ) -> None:
     """Our bridged sessions always have an id, so elsewhere nobody else comes without one."""
     knock = Knock(verb, "/mcp", "", headers, b"", session, shows_version=names_revision)
 
     assert knock.is_visit(to_streamable_http=True) is before_streamable
     assert knock.is_visit(to_streamable_http=False) is elsewhere
+    assert knock.may_be_visit is perhaps

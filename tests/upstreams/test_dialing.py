@@ -250,3 +250,16 @@ async def test_a_command_is_started(
     assert session.id is not None
     assert session.id.startswith("pid-")
     assert session.server.server_info == {"name": "oddity", "version": "1"}
+
+
+async def test_a_session_is_left_where_the_settings_say_so(
+    server: Scripted, dialer: Callable[..., Awaitable[Dialer]], dial: Dial
+) -> None:
+    """Ours: `sessions.end`, for sessions that are opened here and for those that another replica opened."""
+    server.sessions = True
+    way = await dialer(url=server.url, sessions={"end": "leave"})
+    session = await dial(way)
+    assert session.id is not None
+    await session.close()
+    await (await way.redial(CALLER, session.id, "2025-11-25")).close()
+    assert "DELETE" not in shape(server)

@@ -9,7 +9,7 @@ import pytest
 from gateway.errors import (
     UpstreamSpokeNonsense,
 )
-from gateway.upstreams import streamable_http
+from gateway.upstreams import farewell
 from gateway.upstreams.streamable_http import StreamableHttp
 from gateway.wire.jsonrpc import Message, Request, Result, encode_request
 from tests.support.calling import CALL, LIMIT, call, words
@@ -319,7 +319,7 @@ async def test_closing_a_session_that_was_never_named_says_nothing(
 async def test_closing_does_not_wait_for_a_silent_or_dead_server(
     server: Scripted, channel: StreamableHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streamable_http, "_CLOSE_SECONDS", 0.02)
+    monkeypatch.setattr(farewell, "_SECONDS", 0.02)
     server.on["DELETE"] = Turn.until_left
     channel.session_id = "s"
     await channel.close()

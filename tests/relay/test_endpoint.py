@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.relay.passthrough import address_in, with_own_endpoint
+from gateway.relay.endpoint import address_in, with_own_endpoint
 
 
 async def cut(data: bytes, places: list[int]) -> AsyncIterator[bytes]:
