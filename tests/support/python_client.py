@@ -79,7 +79,10 @@ class _Recording(httpx2.AsyncHTTPTransport):
 
 
 class PythonClient:
-    """`mcp.Client` on a URL, with a person behind it. Capabilities are what it has callbacks for."""
+    """`mcp.Client` on a URL, with a person behind it. Capabilities are what it has callbacks for.
+
+    In `legacy` mode nothing is recorded: what its rounds are, and what is valid in them, is another revision's.
+    """
 
     def __init__(
         self,
@@ -96,7 +99,10 @@ class PythonClient:
         self.logs: list[LoggingMessageNotificationParams] = []
         self.progress: list[tuple[float, float | None]] = []
         headers = {} if authorization is None else {"Authorization": authorization}
-        self._http = httpx2.AsyncClient(transport=_Recording(self.rounds), headers=headers, timeout=20)
+        transport = (
+            httpx2.AsyncHTTPTransport(trust_env=False) if mode == "legacy" else _Recording(self.rounds)
+        )
+        self._http = httpx2.AsyncClient(transport=transport, headers=headers, timeout=20)
         self._stack = AsyncExitStack()
         self._client = Client(
             streamable_http_client(url, http_client=self._http),
