@@ -13,13 +13,14 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Final, TypeAlias, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ReadOnlyError, RedisError
+from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from gateway.settings.store_url import StoreUrl
 from gateway.stores.protocol import MOST_LETTERS, InboxFull, Owner, StoreUnavailable
@@ -64,6 +65,16 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 
 
+class _Way(Enum):
+    """How it is reached; each may be broken on its own."""
+
+    ASK = auto()
+    READ = auto()
+    """Of an inbox, which has its own connection."""
+    WRITE = auto()
+    """Refused by a server that was reached; only a beat proves the contrary."""
+
+
 @dataclass(frozen=True, slots=True)
 class Times:
     """What a store of several replicas waits for, in seconds."""
@@ -103,6 +114,9 @@ class RedisStore:
         self._post = self._redis.register_script(_POST)
         self._log = get_logger().bind(store=self._shown)
         self._is_available = False
+        self._broken: set[_Way] = set()
+        """What went wrong and was not done since. One way says nothing of the others: one that is full, or only a
+        copy, can still be read, and one that has no connection left for us may have given us one before."""
         self._steady_since = math.inf
         self._promised: dict[str, float] = {}
         """Until when the hearts that this process keeps must be there, if nothing was lost."""
@@ -123,7 +137,7 @@ class RedisStore:
             await client.aclose(close_connection_pool=True)
 
     def is_available(self) -> bool:
-        """Did the last operation reach it?"""
+        """Did the last operation of each kind reach it?"""
         return self._is_available
 
     def steady_seconds(self) -> float:
@@ -137,6 +151,8 @@ class RedisStore:
         before = await self._again(
             lambda: self._redis.set(self._heart(replica), "1", px=_milliseconds(seconds), get=True)
         )
+        # The one operation that always writes. A script that finds nothing to do succeeds also where nothing can be.
+        self._found(_Way.WRITE)
         if before is None and _now() < self._promised.get(replica, 0.0):
             self._log.warning(LogEvent.STORE_EMPTIED)
             self._steady_since = _now()
@@ -211,9 +227,11 @@ class RedisStore:
         pipeline = self._reader.pipeline(transaction=False)
         if read:
             pipeline.xdel(key, *read)
-        pipeline.xread({key: "0-0"}, count=_BATCH, block=_milliseconds(self._times.block))
+        # Without waiting for letters while it has to be found out whether there is anything to wait for.
+        block = None if _Way.READ in self._broken else _milliseconds(self._times.block)
+        pipeline.xread({key: "0-0"}, count=_BATCH, block=block)
         seconds = self._times.operation + self._times.block
-        *_, streams = await self._reach(pipeline.execute, seconds)
+        *_, streams = await self._reach(pipeline.execute, seconds, _Way.READ)
         return [(entry, fields[b"letter"]) for _, entries in streams for entry, fields in entries]
 
     # --- reaching it ---------------------------------------------------------------
@@ -228,28 +246,34 @@ class RedisStore:
     async def _once(self, ask: Callable[[], Awaitable[Any]]) -> Any:
         return await self._reach(ask, self._times.operation)
 
-    async def _reach(self, ask: Callable[[], Awaitable[T]], seconds: float) -> T:
+    async def _reach(self, ask: Callable[[], Awaitable[T]], seconds: float, way: _Way = _Way.ASK) -> T:
         try:
             async with asyncio.timeout(seconds):
                 answer = await ask()
         except (RedisError, OSError) as error:
-            self._lost(error)
+            self._lost(error, way)
             if isinstance(error, ReadOnlyError):
                 # After a failover these connections lead to what is a copy now; new ones find the new original.
                 await self._redis.connection_pool.disconnect(inuse_connections=False)
             kind = _Disconnected if isinstance(error, RedisConnectionError) else StoreUnavailable
             raise kind(type(error).__name__) from None
-        if not self._is_available:
+        self._found(way)
+        return answer
+
+    def _found(self, way: _Way) -> None:
+        self._broken.discard(way)
+        if not self._is_available and not self._broken:
             self._is_available = True
             self._steady_since = _now()
             self._log.info(LogEvent.STORE_FOUND)
-        return answer
 
-    def _lost(self, error: Exception) -> None:
+    def _lost(self, error: Exception, way: _Way) -> None:
         if self._is_available or self._steady_since == math.inf:
             # The text of a library's error may quote what was sent; its kind tells enough.
             self._log.warning(LogEvent.STORE_LOST, reason=type(error).__name__)
         self._is_available = False
+        # It was reached and did not do it.
+        self._broken.add(_Way.WRITE if isinstance(error, ResponseError) else way)
         self._steady_since = 0.0
 
     def _heart(self, replica: str) -> str:

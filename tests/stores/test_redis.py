@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.settings.store_url import StoreUrl
-from gateway.stores.protocol import StoreUnavailable
+from gateway.stores.protocol import Owner, StoreUnavailable
 from gateway.stores.redis import RedisStore, Times
 from tests.support.redis import RedisServer
 from tests.support.waiting import until
@@ -198,6 +198,47 @@ async def test_a_redis_that_only_copies_another_is_not_there_until_it_takes_writ
     await admin._redis.replicaof("NO", "ONE")
     await store.beat("a", MINUTE)
     assert store.is_available()
+    await admin.close()
+
+
+async def test_a_redis_that_can_be_read_and_takes_nothing_is_lost_until_it_takes_a_beat(
+    store: RedisStore, own_redis_server: RedisServer
+) -> None:
+    """Ours: with its memory full it was found again with every look into the inbox, and lost with every beat."""
+    admin = RedisStore(own_redis_server.url, times=TIMES)
+    with capture_logs() as lines:
+        await admin._redis.config_set("maxmemory", "1")
+        for _ in range(3):
+            await _refused_in_time(store.beat("a", MINUTE))
+            assert not await store.is_alive("a")
+            assert not await store.take_over("x", seen=Owner("b", 2, 1), replica="a", seconds=MINUTE)
+            assert not store.is_available()
+            assert store.steady_seconds() == 0
+        await admin._redis.config_set("maxmemory", "0")
+        await store.beat("a", MINUTE)
+        assert store.is_available()
+    assert [line["event"] for line in lines] == ["store_lost", "store_found"]
+    await admin.close()
+
+
+async def test_a_redis_that_has_no_connection_left_is_lost_although_the_inbox_has_one(
+    store: RedisStore, own_redis_server: RedisServer
+) -> None:
+    """Ours: the reader, which had come in time, found it again each second, and each beat lost it."""
+    admin = RedisStore(own_redis_server.url, times=TIMES)
+    await admin.start()
+    with capture_logs() as lines:
+        await store._look("holdfast:inbox:a", [])
+        await admin._redis.config_set("maxclients", "2")
+        await store._redis.connection_pool.disconnect()
+        for _ in range(3):
+            await _refused_in_time(store.beat("a", MINUTE))
+            assert await store._look("holdfast:inbox:a", []) == []
+            assert not store.is_available()
+        await admin._redis.config_set("maxclients", "100")
+        await store.beat("a", MINUTE)
+        assert store.is_available()
+    assert [line["event"] for line in lines] == ["store_lost", "store_found"]
     await admin.close()
 
 
