@@ -9,7 +9,7 @@ where the type cannot quote a payload: `ValueError` does, `TypeError` does not.
 
 import re
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from pathlib import PurePath
@@ -27,6 +27,7 @@ _MAX_ITEMS: Final = 50
 _MAX_DEPTH: Final = 5
 _MAX_FRAMES: Final = 25
 _MAX_CAUSES: Final = 4
+_SHORTEST_KNOWN: Final = 8
 
 # Compared in lower case and without separators: `Set-Cookie`, `set_cookie` and `setCookie` are one name.
 _TELLING: Final = (
@@ -88,6 +89,22 @@ def scrub(text: str) -> str:
     for pattern, replacement in _SCRUBS:
         text = pattern.sub(replacement, text)
     return text
+
+
+class Blackout:
+    """Takes these very values out of text, also where they look like nothing: what we know need not be guessed."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        # Line by line, as logs are; the longest first, for one may begin another. Short ones are words of the language.
+        parts = {part.strip() for secret in secrets for part in secret.splitlines()}
+        kept = sorted((part for part in parts if len(part) >= _SHORTEST_KNOWN), key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, kept))) if kept else None
+
+    def __call__(self, text: str) -> str:
+        """The text without them."""
+        return text if self._known is None else self._known.sub(REDACTED, text)
 
 
 def describe(error: BaseException) -> dict[str, Plain]:

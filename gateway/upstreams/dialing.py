@@ -25,6 +25,7 @@ from gateway.settings.certificates import client_context
 from gateway.settings.upstream import Upstream
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.names import LogEvent
+from gateway.telemetry.redact import Blackout
 from gateway.upstreams.era_probe import Era, ask_process
 from gateway.upstreams.guard import Guard
 from gateway.upstreams.http1 import Http1
@@ -58,6 +59,8 @@ class Dialer:
         self._http: Http1 | None = None
         self._guard = Guard()
         self._allowance = Allowance(time.monotonic)
+        self._env = {name: value.get_secret_value() for name, value in settings.env.items()}
+        self._blackout = Blackout(self._env.values())
         self._found: Transport | None = None
         self._tls = client_context(settings.tls) if settings.tls.is_set else None
         self._own_headers = own_headers(settings)
@@ -177,11 +180,15 @@ class Dialer:
         return self._http, self._settings.url, {**headers, **self._own_headers}
 
     async def _start_process(self) -> Stdio:
-        channel = Stdio(max_line_bytes=self._max_event_bytes, log=self._log, allowance=self._allowance)
-        configured = {name: value.get_secret_value() for name, value in self._settings.env.items()}
+        channel = Stdio(
+            max_line_bytes=self._max_event_bytes,
+            log=self._log,
+            allowance=self._allowance,
+            blackout=self._blackout,
+        )
         await channel.open(
             self._settings.command,
-            env=environment(os.environ, configured),
+            env=environment(os.environ, self._env),
             cwd=self._settings.cwd,
             guard=self._guard,
         )

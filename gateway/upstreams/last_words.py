@@ -1,7 +1,8 @@
 """What servers' processes write beside the protocol: into the log, within reason; the end of it kept.
 
-It knows no process. Lines are the server's own words: redaction happens where
-all lines are redacted, in the log.
+It knows no process. Lines are the server's own words. What looks like a secret is
+taken out where all lines are redacted, in the log; what the server was given as
+one is known, and taken out here, before lines are cut.
 """
 
 from collections import deque
@@ -10,11 +11,13 @@ from typing import Final
 
 from gateway.telemetry.logs import Log
 from gateway.telemetry.names import LogEvent
+from gateway.telemetry.redact import Blackout
 from gateway.wire.lines import LineSplitter
 
 _MOST_BYTES: Final = 8 * 1024
 """Of one line; more is dropped."""
 _SHOWN_CHARACTERS: Final = 500
+_QUOTED_CHARACTERS: Final = 200
 _KEPT_LINES: Final = 20
 _BURST: Final = 50
 _LINES_PER_SECOND: Final = 5.0
@@ -47,11 +50,12 @@ class Allowance:
 class LastWords:
     """Takes the bytes of one process's standard error."""
 
-    __slots__ = ("_allowance", "_kept", "_lines", "log")
+    __slots__ = ("_allowance", "_blackout", "_kept", "_lines", "log")
 
-    def __init__(self, log: Log, allowance: Allowance) -> None:
+    def __init__(self, log: Log, allowance: Allowance, blackout: Blackout) -> None:
         self.log = log
         self._allowance = allowance
+        self._blackout = blackout
         self._lines = LineSplitter(_MOST_BYTES)
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
 
@@ -70,10 +74,15 @@ class LastWords:
         """Something came on standard output that does not belong there."""
         self._log(LogEvent.UPSTREAM_PROTOCOL, detail=detail)
 
+    def quote(self, detail: str, line: bytes) -> None:
+        """The same, with the beginning of what came."""
+        text = self._blackout(line[:_MOST_BYTES].decode("utf-8", "replace").strip())
+        self.warn(f"{detail}: {text[:_QUOTED_CHARACTERS]}")
+
     def _take(self, line: bytes | None) -> None:
         text = "[a very long line]" if line is None else line.decode("utf-8", "replace").strip()
         if text:
-            text = text[:_SHOWN_CHARACTERS]
+            text = self._blackout(text)[:_SHOWN_CHARACTERS]
             self._kept.append(text)
             self._log(LogEvent.UPSTREAM_STDERR, line=text)
 

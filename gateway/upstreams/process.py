@@ -98,11 +98,16 @@ class ServerProcess(asyncio.SubprocessProtocol):
         return process
 
     @property
+    def is_running(self) -> bool:
+        """Has it not ended, and does it read? What it said before it did may still be on its way."""
+        return not (self._exited.is_set() or self._is_deaf)
+
+    @property
     def ending(self) -> str:
         """How the process ended, in words that anybody may read."""
         code = self._transport.get_returncode() if self._transport is not None else None
         if code is None:
-            return "output closed"
+            return "output closed" if self._fell_silent.is_set() else "input closed"
         if code >= 0:
             return f"exit code {code}"
         with contextlib.suppress(ValueError):

@@ -43,6 +43,7 @@ _MOST_EARLY_ASKS: Final = 32
 _MOST_COURTESIES: Final = 32
 """Pongs and refusals on their way at once. A server that asks for more gets no answer: it does not read them."""
 _LONGEST_ASK_ID: Final = 1024
+_NEVER_OPENED: Final = "The upstream server went away while a session was being opened; the call was not sent"
 _METHOD_NOT_FOUND: Final = -32601
 _INVALID_REQUEST: Final = -32600
 _ANSWERS: Final = (Result, Failure)
@@ -361,8 +362,10 @@ async def open_session(
             await session.stand()  # it has no such stream, or wanted to hear `initialized` before
         if channel.has_one_stream:
             await session.catch_up(f"{request_id}-ready")
-    except BaseException:
+    except BaseException as error:
         await background.close()
         await channel.close()
+        if isinstance(error, UpstreamLost):
+            raise type(error)(str(error), detail=_NEVER_OPENED) from error
         raise
     return session

@@ -11,6 +11,8 @@ What real servers do that decides the shape of this file:
   may stand in what we write, though clients may format their JSON as they like.
 """
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +20,7 @@ from typing import Final
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
 from gateway.telemetry.logs import Log
 from gateway.telemetry.names import LogEvent
+from gateway.telemetry.redact import Blackout
 from gateway.upstreams.background import Background
 from gateway.upstreams.guard import Guard
 from gateway.upstreams.last_words import Allowance, LastWords
@@ -27,7 +30,7 @@ from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire.jsonrpc import Id, NotJson, NotJsonRpc, parse_many
 from gateway.wire.lines import Line, LineSplitter
 
-_SHOWN_BYTES: Final = 200
+_ENDING_SECONDS: Final = 1.0
 
 
 class Stdio:
@@ -48,12 +51,12 @@ class Stdio:
 
     has_one_stream = True
 
-    def __init__(self, *, max_line_bytes: int, log: Log, allowance: Allowance) -> None:
+    def __init__(self, *, max_line_bytes: int, log: Log, allowance: Allowance, blackout: Blackout) -> None:
         self.session_id: str | None = None
         self.last_event_id: str | None = None
         self._log = log
         self._lines = LineSplitter(max_line_bytes)
-        self._last_words = LastWords(log, allowance)
+        self._last_words = LastWords(log, allowance, blackout)
         self._stream = OneStream()
         self._background = Background()
         self._process: ServerProcess | None = None
@@ -78,7 +81,7 @@ class Stdio:
     @property
     def is_running(self) -> bool:
         """Is there a process that could answer?"""
-        return self._process is not None and not self._stream.has_ended
+        return self._process is not None and self._process.is_running and not self._stream.has_ended
 
     def authorize(self, authorization: str) -> None:
         """Nothing on a line shows it."""
@@ -89,12 +92,21 @@ class Stdio:
 
     async def request(self, request_id: Id, body: bytes, deliver: Deliver) -> None:
         """Write a request; its answer comes among all that the process writes."""
-        answered = self._stream.expect(request_id, deliver)
         try:
-            await self._write(body)
-            await answered
-        finally:
-            self._stream.forget(request_id)
+            answered = self._stream.expect(request_id, deliver)
+            try:
+                await self._write(body)
+                await answered
+            finally:
+                self._stream.forget(request_id)
+        except SessionGone:
+            if self._is_introduced or self._process is None:
+                raise
+            # There never was a session. How it ended is known a moment after that it did.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ENDING_SECONDS):
+                    await self._process.ended()
+            raise self._ending(self._process.ending) from None
 
     async def send(self, body: bytes) -> None:
         """Write a notification or an answer."""
@@ -133,8 +145,7 @@ class Stdio:
                 self._stream.spoil(UpstreamSpokeNonsense("a line that is not JSON"))
                 self._last_words.warn(f"a message of {len(line)} bytes on standard output is not JSON")
             else:
-                shown = line[:_SHOWN_BYTES].decode("utf-8", "replace").strip()
-                self._last_words.warn(f"not JSON on standard output: {shown}")
+                self._last_words.quote("not JSON on standard output", line)
         except NotJsonRpc as error:
             self._stream.spoil(UpstreamSpokeNonsense(str(error)))
             self._last_words.warn(f"not JSON-RPC on standard output: {error}")

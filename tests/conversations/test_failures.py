@@ -17,6 +17,7 @@ Script = Callable[[Turn], Awaitable[None]]
 
 PLAIN = {"warm": 0}
 UNREACHABLE = "The upstream server cannot be reached"
+NEVER_OPENED = "The upstream server went away while a session was being opened; the call was not sent"
 LOST = "The upstream server closed the connection before it answered; the call may have run"
 LATE = "The upstream server did not answer in time"
 NONSENSE = "The upstream server sent an answer that is not valid MCP"
@@ -98,7 +99,7 @@ async def test_a_handshake_that_breaks_off_is_told_as_what_it_is(
     await server.wait("notifications/initialized")
     async with Wire(served.url) as client:
         relay.arm(How.RESET, Where.HEADERS, method.encode())
-        failed(await client.request("tools/list"), LOST)
+        failed(await client.request("tools/list"), NEVER_OPENED)
         assert server.seen("tools/list") == []
         assert (await client.request("tools/list")).result["tools"]
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -11,7 +12,8 @@ from tests.support.gateways import Gateways
 from tests.support.guarded import Guard, guarding
 from tests.support.issuer import Issuer, issuing
 from tests.support.oauth_client import Kept, logging_in
-from tests.support.peers import LegacyServers
+from tests.support.peers import LegacyServers, ts_client
+from tests.support.person import plan_answers
 from tests.support.python_client import text_of
 from tests.support.serving import free_port
 from tests.support.wire import Wire
@@ -93,6 +95,67 @@ async def test_a_real_client_logs_in_where_the_server_verifies_them(
             "scopes_supported": ["crm:use"],
         }
     )
+
+
+PLAN = {
+    "login": True,
+    "answers": plan_answers(),
+    "calls": [
+        {"method": "tools/list"},
+        {"method": "tools/call", "name": "ask_name", "arguments": {}},
+        {"method": "tools/call", "name": "whoami", "arguments": {}},
+    ],
+}
+
+
+def said(report: dict[str, Any]) -> list[str]:
+    assert "connectError" not in report, report
+    return [str(entry["result"]["content"][0]["text"]) for entry in report["results"][1:]]
+
+
+@pytest.mark.parametrize("mode", ["pin", "auto"])
+@pytest.mark.requirement("R47", "R48", "R49", "R50")
+async def test_the_typescript_client_logs_in_where_tokens_are_verified_here(
+    legacy_servers: LegacyServers, gateway: Gateways, issuer: Issuer, mode: str
+) -> None:
+    """Issue: real clients can log in; this one probes first, and must not take the 401 for a legacy server."""
+    port = free_port()
+    served = await gateway(
+        legacy_servers.get("py-1.30").url,
+        auth={"mode": "jwt", "jwt": jwt(issuer), "scopes": ["crm:use"]},
+        settings={"listen": f"127.0.0.1:{port}", "public_url": f"http://127.0.0.1:{port}"},
+    )
+
+    report = await ts_client({**PLAN, "url": served.url, "mode": mode})
+
+    greeted, who = said(report)
+    assert (report["era"], report["version"]) == ("modern", "2026-07-28")
+    assert [login["when"] for login in report["logins"]] == ["connect"]
+    assert (issuer.resources, issuer.scope) == ([served.url], "crm:use")
+    assert "Ann" in greeted
+    assert json.loads(who)["authorization"] is None
+
+
+@pytest.mark.parametrize("mode", ["pin", "auto"])
+@pytest.mark.requirement("R48", "R49")
+async def test_the_typescript_client_logs_in_at_a_server_that_refuses_even_the_handshake(
+    legacy_servers: LegacyServers, gateway: Gateways, issuer: Issuer, mode: str
+) -> None:
+    """Issue: discovery does not depend on the upstream, so the 401 comes with the first list, and has to."""
+
+    def admits(request: web.Request) -> bool:
+        return request.headers.get("Authorization", "").startswith("Bearer ey")
+
+    async with guarding(legacy_servers.get("py-1.30").url, Guard(admits, issuer=issuer.url)) as guard:
+        served = await gateway(guard.url, auth={"mode": "passthrough"})
+        report = await ts_client({**PLAN, "url": served.url, "mode": mode})
+
+    greeted, who = said(report)
+    assert (report["era"], report["version"]) == ("modern", "2026-07-28")
+    assert [login["when"] for login in report["logins"]] == ["tools/list"]
+    assert (issuer.resources, issuer.scope) == ([served.url], "crm:use")
+    assert "Ann" in greeted
+    assert json.loads(who)["authorization"] == f"Bearer {report['logins'][0]['token']}"
 
 
 @pytest.mark.requirement("R3")

@@ -9,6 +9,7 @@
 //   maxRounds?, autoFulfill?,         of the client's own driver
 //   concurrent?: true,                all calls at once instead of one after the other
 //   listChanged?: true,               have the client listen for changed lists by itself
+//   login?: true,                     log in when told to, at whatever moment: everybody is let in without a page
 //   answers?: {
 //     elicitation?: [{ match?, action?, content?, error?: {code, message}, delayMs?, once? }],
 //     sampling?:    [{ match?, text, once? }] | "text",
@@ -32,21 +33,25 @@
 //   rounds: [n],                                               answered `input_required` results, per call
 //   asked: [{ method, params }], progress: [{ call, progress, total?, message? }], logs: [{ level, data, logger? }],
 //   changed: [{ kind, items, error? }],                                               as `listChanged` was told
+//   logins: [{ when, token, scope? }],                     `when`: the request that was refused, or "connect"
 //   http: [{ method, id, status, type }],                                             in the order of sending
 // }
 // A failed connection is a report with `connectError` and no results.
 
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 const home = resolve(process.argv[2], "node_modules/@modelcontextprotocol/client/dist/index.mjs");
-const { Client, StreamableHTTPClientTransport, ProtocolError, LOG_LEVEL_META_KEY } = await import(pathToFileURL(home).href);
+const { Client, StreamableHTTPClientTransport, ProtocolError, UnauthorizedError, LOG_LEVEL_META_KEY } = await import(
+  pathToFileURL(home).href
+);
 
 const plan = JSON.parse(readFileSync(0, "utf8"));
 const answers = plan.answers ?? {};
-const report = { results: [], rounds: [], asked: [], progress: [], logs: [], changed: [], http: [] };
+const report = { results: [], rounds: [], asked: [], progress: [], logs: [], changed: [], logins: [], http: [] };
 const heard = [];
 const capabilities = plan.capabilities ?? { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
@@ -180,20 +185,68 @@ async function carryOut(call, index) {
     ...(plan.autoFulfill === false ? { allowInputRequired: true } : {}),
   };
   const listing = method.endsWith("/list") && Object.keys(params).length === 0;
+  const made = () => VERBS[method](listing ? undefined : params, options, call);
   try {
     if (!VERBS[method]) throw new Error(`the plan names an unknown method: ${method}`);
-    report.results[index] = { result: await VERBS[method](listing ? undefined : params, options, call) };
+    report.results[index] = { result: await admitted(method, made) };
   } catch (error) {
     report.results[index] = { error: told(error) };
   }
 }
 
-const transport = new StreamableHTTPClientTransport(new URL(plan.url), {
-  fetch: recorded,
-  requestInit: { headers: plan.headers ?? {} },
-});
+// What the client keeps, and its browser: a page that sends everybody back at once with a code.
+const kept = {};
+let landed;
+const provider = {
+  redirectUrl: "http://localhost:1/callback",
+  clientMetadata: {
+    client_name: "ts-client",
+    redirect_uris: ["http://localhost:1/callback"],
+    token_endpoint_auth_method: "none",
+  },
+  state: () => (kept.state ??= randomUUID()),
+  clientInformation: () => kept.client,
+  saveClientInformation: (client) => void (kept.client = client),
+  tokens: () => kept.tokens,
+  saveTokens: (tokens) => void (kept.tokens = tokens),
+  codeVerifier: () => kept.verifier,
+  saveCodeVerifier: (verifier) => void (kept.verifier = verifier),
+  saveDiscoveryState: (state) => void (kept.discovered = state),
+  discoveryState: () => kept.discovered,
+  async redirectToAuthorization(url) {
+    const page = await fetch(url, { redirect: "manual" });
+    landed = new URL(page.headers.get("location")).searchParams;
+  },
+};
+
+function newTransport() {
+  return new StreamableHTTPClientTransport(new URL(plan.url), {
+    fetch: recorded,
+    requestInit: { headers: plan.headers ?? {} },
+    ...(plan.login ? { authProvider: provider } : {}),
+  });
+}
+
+let transport = newTransport();
+
+async function admitted(when, attempt, renew = () => {}) {
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!(plan.login && error instanceof UnauthorizedError)) throw error;
+    await transport.finishAuth(landed);
+    report.logins.push({ when, token: kept.tokens.access_token, scope: kept.tokens.scope });
+    await renew();
+    return await attempt();
+  }
+}
+
 try {
-  await client.connect(transport, { timeout: 10_000 });
+  await admitted(
+    "connect",
+    () => client.connect(transport, { timeout: 10_000 }),
+    () => void (transport = newTransport()),
+  );
   report.era = client.getProtocolEra();
   report.version = client.getNegotiatedProtocolVersion();
   report.server = client.getServerVersion();

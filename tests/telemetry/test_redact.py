@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from gateway.errors import UpstreamRefused
-from gateway.telemetry.redact import MAX_TEXT, REDACTED, describe, is_sensitive, redact, redact_value, scrub
+from gateway.telemetry.redact import (
+    MAX_TEXT,
+    REDACTED,
+    Blackout,
+    describe,
+    is_sensitive,
+    redact,
+    redact_value,
+    scrub,
+)
 
 
 @pytest.mark.parametrize(
@@ -193,3 +202,15 @@ def test_scrubbing_takes_no_longer_for_text_made_to_be_slow(piece: str) -> None:
 def test_any_text_can_be_scrubbed_and_scrubbing_again_changes_nothing(text: str) -> None:
     once = scrub(text)
     assert scrub(once) == once
+
+
+def test_a_known_secret_is_taken_out_wherever_it_stands_and_whatever_it_looks_like() -> None:
+    """Ours: values of several lines come back line by line; short ones are words that logs are made of."""
+    blackout = Blackout(
+        ["a.b*c(d[e", "first line of it\n  second line of it", "production", "true", "", "productions"]
+    )
+
+    assert blackout("is a.b*c(d[e here") == f"is {REDACTED} here"
+    assert blackout("second line of it") == blackout("first line of it") == REDACTED
+    assert blackout("productions, true") == f"{REDACTED}, true"
+    assert Blackout([])("as it is") == Blackout(["1", "true"])("as it is") == "as it is"

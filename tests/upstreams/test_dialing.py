@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from structlog.typing import EventDict
 
 from gateway.errors import UpstreamRefused, UpstreamUnauthorized, UpstreamUnreachable
 from gateway.settings.upstream import Upstream
@@ -17,6 +18,7 @@ from gateway.upstreams.transport import Channel
 from tests.support.calling import LIMIT
 from tests.support.scripted import Scripted, Turn
 from tests.support.scripted_sse import ScriptedSse, open_stream
+from tests.support.waiting import until
 
 ODDITY = Path(__file__).parents[1] / "servers" / "stdio_oddity.py"
 CALLER = Caller(
@@ -263,3 +265,27 @@ async def test_a_session_is_left_where_the_settings_say_so(
     await session.close()
     await (await way.redial(CALLER, session.id, "2025-11-25")).close()
     assert "DELETE" not in shape(server)
+
+
+async def test_what_a_command_was_given_under_env_does_not_come_back_in_the_log(
+    dialer: Callable[..., Awaitable[Dialer]], dial: Dial
+) -> None:
+    """Ours: `env` is where such servers get their keys, and a bare key on standard error looks like nothing."""
+    complains = (
+        "import os, sys; print(os.environ['KEY'], flush=True); sys.exit('bad key ' + os.environ['KEY'])"
+    )
+    way = await dialer(
+        command=[sys.executable, "-I", "-S", "-c", complains], era="legacy", env={"KEY": "correct horse"}
+    )
+
+    with capture_logs() as logged:
+        with pytest.raises(UpstreamUnreachable):
+            await dial(way)
+        (ended,) = await until(lambda: told(logged))
+
+    assert ended["stderr"] == ["bad key [redacted]"]
+    assert "correct horse" not in str(logged)
+
+
+async def told(logged: list[EventDict]) -> list[EventDict]:
+    return [line for line in logged if line["event"] == "upstream_exited"]

@@ -143,6 +143,24 @@ async def test_a_server_that_refuses_initialized_gets_its_session_ended(
     assert channel.is_closed
 
 
+@pytest.mark.parametrize(
+    "lost", [UpstreamLost(), SessionGone("gone"), UpstreamLost("x", detail="y")], ids=repr
+)
+async def test_a_handshake_that_breaks_off_leaves_nothing_that_may_have_run(
+    channel: FakeChannel, heard: Heard, lost: UpstreamLost
+) -> None:
+    """Ours: a client told that its call may have run does not dare to send it again, and it was never sent."""
+
+    async def script(_: Json, __: FakeChannel) -> None:
+        raise lost
+
+    channel.on["initialize"] = script
+    with pytest.raises(type(lost)) as refused:
+        await opened(channel, heard)
+    assert "the call was not sent" in refused.value.message
+    assert str(refused.value) == str(lost), "the log has the cause"
+
+
 async def test_giving_up_in_mid_handshake_ends_what_was_begun(channel: FakeChannel, heard: Heard) -> None:
     channel.on["initialize"] = silent
     opening = asyncio.ensure_future(opened(channel, heard))

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.errors import UpstreamUnreachable
 from gateway.telemetry.logs import get_logger
+from gateway.telemetry.redact import Blackout
 from gateway.upstreams.guard import Guard
 from gateway.upstreams.last_words import Allowance
 from gateway.upstreams.spares import Spares
@@ -26,7 +27,9 @@ class Start:
         self.command = ["cat"]
 
     async def __call__(self) -> Stdio:
-        channel = Stdio(max_line_bytes=LIMIT, log=get_logger(), allowance=Allowance(lambda: 0.0))
+        channel = Stdio(
+            max_line_bytes=LIMIT, log=get_logger(), allowance=Allowance(lambda: 0.0), blackout=Blackout(())
+        )
         await channel.open(self.command, env={"PATH": os.environ["PATH"]}, cwd=None, guard=self.guard)
         self.started.append(channel)
         return channel

@@ -14,6 +14,7 @@ from structlog.typing import EventDict
 
 from gateway.errors import UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
 from gateway.telemetry.logs import get_logger
+from gateway.telemetry.redact import Blackout
 from gateway.upstreams import process as process_module
 from gateway.upstreams.guard import Guard
 from gateway.upstreams.last_words import Allowance
@@ -40,7 +41,7 @@ async def opened() -> AsyncIterator[Open]:
 
     async def open_one(*oddities: str, env: dict[str, str] | None = None) -> Stdio:
         allowance = Allowance(asyncio.get_running_loop().time)
-        channel = Stdio(max_line_bytes=LIMIT, log=get_logger(), allowance=allowance)
+        channel = Stdio(max_line_bytes=LIMIT, log=get_logger(), allowance=allowance, blackout=Blackout(()))
         channels.append(channel)
         await channel.open(command(*oddities), env=env or {}, cwd=None, guard=guard)
         return channel
@@ -204,6 +205,19 @@ async def test_a_server_that_fails_to_start_says_so(opened: Open, logged: list[E
     assert (await until(told))[0]["stderr"] == ["cannot find my configuration"]
 
 
+async def test_a_server_that_is_over_before_it_is_greeted_failed_to_start(opened: Open) -> None:
+    """Ours: nothing was run, so nobody is told that something may have been."""
+    channel = await opened("fails")
+
+    async def is_over() -> bool:
+        return not channel.is_running
+
+    await until(is_over)
+    with pytest.raises(UpstreamUnreachable) as refused:
+        await session_on(channel)
+    assert refused.value.message == "The upstream server's process ended while starting (exit code 3)"
+
+
 async def test_after_the_end_nothing_can_have_been_sent(opened: Open) -> None:
     channel = await opened()
     session = await session_on(channel)
@@ -268,7 +282,12 @@ def test_it_is_the_same_on_uvloop() -> None:
         guard = Guard()
         heard = []
         for last in ("exit", "abort"):
-            channel = Stdio(max_line_bytes=LIMIT, log=get_logger(), allowance=Allowance(lambda: 0.0))
+            channel = Stdio(
+                max_line_bytes=LIMIT,
+                log=get_logger(),
+                allowance=Allowance(lambda: 0.0),
+                blackout=Blackout(()),
+            )
             await channel.open(command("parent"), env={}, cwd=None, guard=guard)
             session = await session_on(channel)
             heard.append(await tool(session, "giant", characters=50_000))
