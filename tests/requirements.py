@@ -401,4 +401,24 @@ REQUIREMENTS: Final = (
         "MUST",
         "Only extensions that hold through the gateway are declared, in either direction.",
     ),
+    Requirement(
+        "R59",
+        f"{_SPEC}/server/tools#security-considerations",
+        "MUST",
+        "Tool calls and completions (server/utilities/completion, Security) are rate limited: to what the operator "
+        "sets, for no number is right for every server, and one that nobody set refuses callers who work today.",
+    ),
+    Requirement(
+        "R60",
+        f"{_BASIC}#implementation-requirements",
+        "MUST",
+        "A schema is judged by the dialect that it names, or by 2020-12; one of an unknown dialect is left to its "
+        "server, which alone can judge it: nothing is refused that a client without a gateway could say.",
+    ),
+    Requirement(
+        "R61",
+        f"{_BASIC}#implementation-requirements",
+        "SHOULD",
+        "It is documented which dialects are known.",
+    ),
 )

@@ -34,7 +34,10 @@ _SENT: Final = (
     names.NAME,
 )
 """What clients of either era send; beside them goes what the page asks for, `Mcp-Param-*` above all."""
-_READ: Final = f"{names.SESSION_ID}, {names.PROTOCOL_VERSION}, {hdrs.WWW_AUTHENTICATE}, {hdrs.RETRY_AFTER}"
+_READ: Final = (
+    f"{names.SESSION_ID}, {names.PROTOCOL_VERSION}, {names.REQUEST_ID}, "
+    f"{hdrs.WWW_AUTHENTICATE}, {hdrs.RETRY_AFTER}"
+)
 """What a client reads of an answer's headers."""
 
 

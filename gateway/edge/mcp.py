@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 
 from gateway.edge.body import read_body
 from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify, is_legacy_visit
-from gateway.edge.cors import ANYONE, is_question, note_page, permission, share
+from gateway.edge.cors import ANYONE, is_question, note_page, permission
 from gateway.edge.doorway import Doorway
 from gateway.edge.origins import origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
@@ -17,6 +17,7 @@ from gateway.edge.principals import ownership
 from gateway.edge.rates import RateLimit
 from gateway.edge.refusals import Refusals
 from gateway.edge.reply import json_response, write_round
+from gateway.edge.request_ids import note_id, sign
 from gateway.edge.turn import CANCELLED, LEGACY, NO_HEADERS, Notes, Turn, handed_on, param_headers
 from gateway.eras.subscriptions import METHOD as LISTEN
 from gateway.eras.vocabulary import ASKING_METHODS
@@ -109,9 +110,10 @@ class Endpoint:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
+        note_id(request)
         response = await self._answer(request)
         if not response.prepared:
-            share(request, response)
+            sign(request, response)
         return response
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -132,7 +134,7 @@ class Endpoint:
                 try:
                     caller = self._door.admit(request) or await self._door.admit_later(request)
                 except GatewayError as error:
-                    return self._refuse(Refusal(error, verdict.id), started)
+                    return self._refuse(request, Refusal(error, verdict.id), started)
                 if not self._relay.era.is_certain:
                     await self._relay.era.settle(self._shown(request))
                 return await self._serve(request, body, verdict, caller, started)
@@ -141,9 +143,9 @@ class Endpoint:
             case Accepted():
                 return web.Response(status=202)
             case Legacy():
-                return self._refuse(verdict.refusal(), started)
+                return self._refuse(request, verdict.refusal(), started)
             case Refusal():
-                return self._refuse(verdict, started)
+                return self._refuse(request, verdict, started)
 
     def _verdict(self, request: web.BaseRequest, body: bytes) -> Verdict:
         # Taking a URL apart for its query costs something, and hardly any has one.
@@ -192,7 +194,7 @@ class Endpoint:
         finally:
             if turn.heard is not None:
                 turn.heard.left()  # changes nothing after the last word
-            self._notes.round(modern.method, client_request.target, turn.reply, started, turn.heard)
+            self._notes.round(request, modern.method, client_request.target, turn.reply, started, turn.heard)
 
     # --- a legacy upstream ---------------------------------------------------------------
 
@@ -323,7 +325,7 @@ class Endpoint:
             reply = self._notes.own_fault(error)
             return json_response(reply, legacy.id)
         finally:
-            self._notes.round(legacy.method or request.method, None, reply, started, era=LEGACY)
+            self._notes.round(request, legacy.method or request.method, None, reply, started, era=LEGACY)
 
     def _knock(self, request: web.BaseRequest, body: bytes, caller: Principal) -> Knock:
         owner = ownership(caller) if self._binds and caller.is_authenticated else None
@@ -358,7 +360,7 @@ class Endpoint:
         if origin is not None:
             note_page(request, self._page or origin)
 
-    def _refuse(self, refusal: Refusal, started: float) -> web.Response:
+    def _refuse(self, request: web.BaseRequest, refusal: Refusal, started: float) -> web.Response:
         reply = Reply.of(refusal.error)
-        self._notes.round(None, None, reply, started)
+        self._notes.round(request, None, None, reply, started)
         return json_response(reply, refusal.id)

@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from gateway.edge.cors import share
+from gateway.edge.request_ids import sign
 from gateway.errors import ClientFault, GatewayError, Overloaded, UpstreamFault, UpstreamTimedOut
 from gateway.relay.passage import HeaderLines, Knock, Passage, end_to_end
 from gateway.wire import headers as names
@@ -71,7 +71,7 @@ async def write_passage(
             response = _AsItCame(
                 status=passage.status, reason=passage.reason, headers=CIMultiDict(headers_of(passage))
             )
-            share(request, response)
+            sign(request, response)
             await response.prepare(request)
             if passage.status not in _NO_BODY:
                 async with contextlib.aclosing(passage.chunks) as chunks:  # type: ignore[type-var]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from gateway.edge.cors import share
+from gateway.edge.request_ids import sign
 from gateway.relay.listener import Ear, Reply
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Id, encode_error, encode_result
@@ -70,7 +70,7 @@ async def write_round(
             await _sent(request, _whole(response, request), patience)
         return response, heard
     stream = web.StreamResponse(headers=_STREAM_HEADERS)
-    share(request, stream)
+    sign(request, stream)
     await stream.prepare(request)
     while not isinstance(heard, Reply):
         await _sent(request, stream.write(_KEEP_ALIVE if heard is None else encode_message(heard)), patience)
@@ -82,6 +82,7 @@ async def write_round(
 
 
 async def _whole(response: web.Response, request: web.BaseRequest) -> None:
+    sign(request, response)
     await response.prepare(request)
     await response.write_eof()
 

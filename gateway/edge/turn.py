@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import hdrs, web
 
 from gateway.edge.refusals import Refusals
+from gateway.edge.request_ids import id_of
 from gateway.errors import GatewayError
 from gateway.relay.listener import Ear, Reply
 from gateway.relay.request import ClientRequest
@@ -57,6 +58,7 @@ class Notes:
 
     def round(
         self,
+        request: web.BaseRequest,
         method: str | None,
         target: str | None,
         reply: Reply,
@@ -84,6 +86,7 @@ class Notes:
             round=heard.round if heard is not None else None,
             rung=heard.rung if heard is not None and method is not None else Rung.FIRST if method else None,
             error_id=reply.error_id,
+            http_request_id=id_of(request),
         )
         round_finished(line)
 

@@ -51,6 +51,8 @@ class Round(msgspec.Struct, omit_defaults=True, kw_only=True):
     rung: Rung | None = None
     asks: int | None = None
     error_id: str | None = None
+    http_request_id: str | None = None
+    """What the client finds in the answer's headers, whoever's the error is; not the `id` of its JSON-RPC request."""
 
 
 _ROUND_LEVELS: Final[dict[Outcome, int]] = {
@@ -70,7 +72,7 @@ def round_finished(line: Round) -> None:
     """The one line of a round.
 
     It does not take the way of other lines, for there is one with every call: its
-    members are known, only two of them can hold a stranger's words, and it may
+    members are known, only two of them can hold a stranger's sentences, and it may
     wait a moment to be written together with others.
     """
     level = _ROUND_LEVELS.get(line.outcome, logging.INFO)

@@ -16,6 +16,8 @@ NAME: Final = "Mcp-Name"
 PARAM_PREFIX: Final = "Mcp-Param-"
 SESSION_ID: Final = "Mcp-Session-Id"
 LAST_EVENT_ID: Final = "Last-Event-ID"
+REQUEST_ID: Final = "Holdfast-Request-Id"
+"""Ours, on answers: what the line of the round in the log has too."""
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 """Where a protected resource says where to log in (RFC 9728); its own path follows."""

@@ -94,6 +94,7 @@ async def test_a_page_can_read_results_streams_and_refusals_of_the_modern_era(
             await wire.request("tools/list", headers=page),
             await wire.tool("progress", {"steps": 2}, token="t", headers=page),
             await wire.request("no/such", headers=page),
+            await wire.tool("big", {"characters": 200_000}, headers=page),  # more than is written at once
         ]
         plain = await wire.request("tools/list")
 

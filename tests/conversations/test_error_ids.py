@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from tests.support.gateways import Gateways
-from tests.support.scripted import Scripted, Turn
+from tests.support.scripted import Scripted, Turn, notice
 from tests.support.waiting import until
 from tests.support.wire import Wire
 
@@ -66,6 +66,55 @@ async def test_an_error_of_the_server_has_no_id_of_ours(gateway: Gateways) -> No
 
     assert "errorId" not in (failed.error.get("data") or {})
     assert "error_id" not in line
+
+
+@pytest.mark.parametrize("says_something_first", [False, True])
+async def test_the_line_of_an_error_of_the_server_is_found_by_the_id_on_the_answer(
+    gateway: Gateways,
+    says_something_first: bool,  # noqa: FBT001
+) -> None:
+    """Issue: every error carries an id that the log has too. A body of the server's stays as it is: a header has it."""
+
+    async def refuse(turn: Turn) -> None:
+        if says_something_first:
+            token = turn.message["params"]["_meta"]["progressToken"]
+            await turn.stream()
+            await turn.event(notice("notifications/progress", progressToken=token, progress=1))
+            await turn.event({"jsonrpc": "2.0", "id": turn.id, "error": {"code": -32602, "message": "no"}})
+            await turn.finish()
+        else:
+            await turn.json({"jsonrpc": "2.0", "id": turn.id, "error": {"code": -32602, "message": "no"}})
+
+    async with Scripted() as server:
+        server.on["tools/call"] = refuse
+        served = await gateway(server.url, sessions={"warm": 0})
+        with structlog.testing.capture_logs() as lines:
+            async with Wire(served.url) as wire:
+                failed = await wire.tool("echo", token="p")
+            line = await line_of(lines, event="round", reason="upstream_error")
+
+    assert failed.error["code"] == -32602
+    assert line["http_request_id"] == failed.headers["Holdfast-Request-Id"]
+
+
+async def test_whoever_answers_the_line_is_found_by_the_id_that_a_proxy_gave(gateway: Gateways) -> None:
+    """Ours: refused, answered here, passed through to the server of a legacy client, or only accepted."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}}
+    bodies: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": hello},
+    ]
+    async with Scripted() as server, aiohttp.ClientSession() as http:
+        served = await gateway(server.url, sessions={"warm": 0})
+        with structlog.testing.capture_logs() as lines:
+            for number, body in enumerate(bodies):
+                own = {
+                    "X-Request-Id": f"from-the-proxy-{number}",
+                    "Accept": "application/json, text/event-stream",
+                }
+                async with http.post(served.url, json=body, headers=own) as answer:
+                    assert answer.headers.getall("Holdfast-Request-Id") == [own["X-Request-Id"]]
+                await line_of(lines, event="round", http_request_id=own["X-Request-Id"], status=answer.status)
 
 
 async def test_a_bug_of_ours_is_told_by_its_id_and_nothing_else(

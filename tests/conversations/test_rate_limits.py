@@ -9,6 +9,7 @@ from tests.support.waiting import until
 from tests.support.wire import Answer, Wire, accept
 
 
+@pytest.mark.requirement("R59")
 async def test_one_request_too_many_is_refused_with_its_time_and_costs_the_server_nothing(
     gateway: Gateways,
 ) -> None:
@@ -23,6 +24,19 @@ async def test_one_request_too_many_is_refused_with_its_time_and_costs_the_serve
     assert int(refused.headers["Retry-After"]) > 3000
     assert refused.told == {"retryAfter": int(refused.headers["Retry-After"])}
     assert len(server.seen("tools/call")) == 1
+
+
+@pytest.mark.requirement("R59")
+async def test_a_completion_counts_as_any_call(gateway: Gateways) -> None:
+    """Spec: completion, Security: implementations MUST rate limit it."""
+    reference = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "v"}}
+    async with Scripted() as server:
+        served = await gateway(server.url, rate={"per_principal": "1/h", "burst": 1}, sessions={"warm": 0})
+        async with Wire(served.url) as client:
+            assert (await client.tool("echo")).text == "done"
+            refused = await client.request("completion/complete", reference)
+    assert (refused.status, refused.error["code"]) == (429, -31002)
+    assert server.seen("completion/complete") == []
 
 
 async def test_discovery_of_a_known_client_is_never_refused(gateway: Gateways) -> None:

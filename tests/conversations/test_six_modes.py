@@ -146,5 +146,7 @@ def _outcome(entry: Json) -> object:
 def _code(error: Json) -> int:
     """What the server said, in the words of this revision."""
     data = error.get("data")
-    code = data.get("upstreamCode", error["code"]) if isinstance(data, dict) else error["code"]
-    return -32602 if code == _NOT_FOUND else int(code)
+    code: int = error["code"]
+    if isinstance(data, dict):
+        code = data.get("upstreamCode", code)
+    return -32602 if code == _NOT_FOUND else code

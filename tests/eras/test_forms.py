@@ -2,6 +2,7 @@
 
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +87,45 @@ def test_formats_are_the_servers_to_judge() -> None:
 )
 def test_a_broken_schema_is_left_to_the_server_that_wrote_it(schema: dict[str, Any]) -> None:
     assert fits(schema, WRONG)
+
+
+NEEDS_B_BESIDE_A: dict[str, Any] = {"if": {"required": ["a"]}, "then": {"required": ["b"]}}
+FIRST_IS_TEXT: dict[str, Any] = {"properties": {"a": {"prefixItems": [{"type": "string"}]}}}
+MORE_THAN_FIVE: dict[str, Any] = {"properties": {"a": {"minimum": 5, "exclusiveMinimum": True}}}
+ONE: dict[str, Any] = {"properties": {"a": {"const": 1}}}
+DIALECTS: list[tuple[str | None, str, list[dict[str, Any]]]] = [
+    (None, "2020-12", [FIRST_IS_TEXT, NEEDS_B_BESIDE_A, ONE]),
+    ("https://json-schema.org/draft/2020-12/schema", "2020-12", [FIRST_IS_TEXT, NEEDS_B_BESIDE_A, ONE]),
+    ("https://json-schema.org/draft/2019-09/schema", "2019-09", [NEEDS_B_BESIDE_A, ONE]),
+    ("http://json-schema.org/draft-07/schema#", "draft 7", [NEEDS_B_BESIDE_A, ONE]),
+    ("http://json-schema.org/draft-06/schema#", "draft 6", [ONE]),
+    ("http://json-schema.org/draft-04/schema#", "draft 4", [MORE_THAN_FIVE]),
+]
+"""With the keywords that each knows, and others of them do not."""
+
+
+@pytest.mark.requirement("R60")
+@pytest.mark.parametrize(("dialect", "_", "known"), DIALECTS)
+def test_a_schema_is_judged_by_the_dialect_that_it_names(
+    dialect: str | None, _: str, known: list[dict[str, Any]]
+) -> None:
+    """Spec: basic/index, "Schema Dialect": 2020-12 if it names none."""
+    named = {} if dialect is None else {"$schema": dialect}
+    wrong = {"a": [1]}
+    broken_by: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (FIRST_IS_TEXT, wrong),
+        (NEEDS_B_BESIDE_A, wrong),
+        (ONE, {"a": 2}),
+        (MORE_THAN_FIVE, {"a": 5}),
+    ]
+    assert [rule for rule, content in broken_by if not fits({**named, **rule}, content)] == known
+
+
+@pytest.mark.requirement("R61")
+def test_the_documents_say_which_dialects_are_known() -> None:
+    """Spec: basic/index, "Implementation Requirements"."""
+    told = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+    assert all(name in " ".join(told.split()) for _, name, _ in DIALECTS)
 
 
 @pytest.mark.requirement("R56")
