@@ -1,7 +1,7 @@
 """What a server is, found out by talking to it: for a person who is about to put the gateway in front of it.
 
-It speaks as the gateway would, calls no tool, and leaves nothing behind but one
-closed session.
+It speaks as the gateway would, calls no tool, and leaves nothing behind but
+closed sessions.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway import __version__
-from gateway.errors import GatewayError, UpstreamSpokeNonsense
+from gateway.errors import GatewayError, UpstreamRefused, UpstreamSpokeNonsense
 from gateway.relay.passthrough import forwarder_to
 from gateway.settings.upstream import Upstream
-from gateway.upstreams.dialing import Dialer, Transport
+from gateway.upstreams.dialing import Dialer, Greet, Transport
 from gateway.upstreams.era_probe import ask_era
 from gateway.upstreams.forwarding import Forwarder
 from gateway.upstreams.http_sse import HttpSse
@@ -51,6 +51,8 @@ _CAPABILITIES: Final[Mapping[str, Any]] = {
 _CLIENT: Final = {"name": "holdfast-probe", "version": __version__}
 _SECONDS: Final = 10.0
 _PING_SECONDS: Final = 2.0
+_ONE_ONLY: Final = frozenset({400, 409})
+"""How a second `initialize` is refused by a server of one transport: it has begun already."""
 _MOST_BYTES: Final = 8 * 1024**2
 _MOST_PAGES: Final = 50
 
@@ -206,6 +208,9 @@ async def _legacy(dialer: Dialer, forwarder: Forwarder | None, authorization: st
             findings.tools = await _legacy_tools(session)
         if dialer.transport == "streamable-http" and forwarder is not None:
             await _look_at_responses(findings, forwarder, session, authorization)
+        if findings.has_session_id:
+            findings.asks_at_start = list(asked)  # without those of the second one
+            findings.serves_many = await _opens_two(dialer, caller, greet)
         if dialer.transport == "sse":
             findings.serves_many, findings.tells_all = await _serves_two(dialer, session, authorization)
     finally:
@@ -236,6 +241,19 @@ async def _look_at_responses(
         _, how = await _raw(forwarder, "ping", {}, headers, authorization)
         findings.answers_json = how == "json"
         findings.is_resumable = how == "events with ids"
+
+
+async def _opens_two(dialer: Dialer, caller: Caller, greet: Greet) -> bool | None:
+    """Is there a second session beside the first? None: that cannot be known now."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            second = await dialer.dial(caller, greet)
+    except UpstreamRefused as refusal:
+        return False if refusal.status in _ONE_ONLY else None
+    except (GatewayError, TimeoutError):
+        return None
+    await second.close()
+    return True
 
 
 async def _serves_two(dialer: Dialer, first: Session, authorization: str | None) -> tuple[bool, bool]:

@@ -96,16 +96,7 @@ def warnings(findings: Findings) -> Iterator[str]:
     if findings.era == "modern":
         return
     if findings.transport == "streamable-http":
-        if not findings.has_session_id:
-            yield "It keeps no sessions: a question that a tool asks in mid-call cannot be answered by anybody."
-        if findings.answers_json:
-            yield "It answers in JSON only: questions, progress and logs can come on its GET stream only."
-        if not findings.has_standing_stream:
-            yield "It has no GET stream: questions outside a call's own stream are lost, and so are changes of lists."
-        if findings.answers_json and not findings.has_standing_stream:
-            yield "It can ask nothing at all: it has neither event streams nor a GET stream."
-        if findings.is_resumable is False:
-            yield "Its streams cannot be resumed: a call whose connection breaks is lost, unless it may be replayed."
+        yield from _of_streamable_http(findings)
     if findings.transport == "sse":
         yield "Over HTTP+SSE a dropped connection is a lost session: calls in progress are lost with it."
         if findings.serves_many is False:
@@ -124,6 +115,24 @@ def warnings(findings: Findings) -> Iterator[str]:
         yield "No tool says that it may be run again: under `replay: idempotent` no lost call is."
 
 
+def _of_streamable_http(findings: Findings) -> Iterator[str]:
+    if not findings.has_session_id:
+        yield "It keeps no sessions: a question that a tool asks in mid-call cannot be answered by anybody."
+    if findings.answers_json:
+        yield "It answers in JSON only: questions, progress and logs can come on its GET stream only."
+    if not findings.has_standing_stream:
+        yield "It has no GET stream: questions outside a call's own stream are lost, and so are changes of lists."
+    if findings.answers_json and not findings.has_standing_stream:
+        yield "It can ask nothing at all: it has neither event streams nor a GET stream."
+    if findings.is_resumable is False:
+        yield "Its streams cannot be resumed: a call whose connection breaks is lost, unless it may be replayed."
+    if findings.serves_many is False:
+        yield (
+            "It has one session for all, and begins no other when that has ended: start it again now, and "
+            "whenever the gateway was started again."
+        )
+
+
 def configuration(findings: Findings, target: str | Sequence[str]) -> str:
     """A block to paste below `upstreams:`."""
     lines = ["upstreams:", f"  {_slug(findings)}:"]
@@ -132,7 +141,9 @@ def configuration(findings: Findings, target: str | Sequence[str]) -> str:
         lines.append(f"    transport: {findings.transport}")
     else:
         lines.append(f"    command: {json.dumps(list(target), ensure_ascii=False)}")
-    if findings.serves_many is False or findings.tells_all:
+    if findings.serves_many is False and findings.transport == "streamable-http":
+        lines.append("    sessions: {mode: affinity, max: 1, warm: 0, idle: 366d}")
+    elif findings.serves_many is False or findings.tells_all:
         lines.append("    sessions: {mode: affinity, max: 1, warm: 0}")
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ import pytest
 from gateway.errors import UpstreamFault, UpstreamUnauthorized
 from gateway.relay.probe import probe
 from gateway.settings.upstream import Upstream
-from tests.support.scripted import Json, Scripted, Turn
+from tests.support.scripted import Json, Scripted, Turn, introduction
 from tests.support.scripted_sse import ScriptedSse, accept
 
 
@@ -26,6 +26,30 @@ async def test_a_list_is_read_to_its_last_page_and_a_session_is_left_closed() ->
 
     assert [tool["name"] for tool in findings.tools] == ["a", "b"]
     assert (findings.has_session_id, findings.has_standing_stream) == (True, True)
+    assert server.known == set()
+
+
+async def test_a_server_with_one_session_for_all_is_seen_to() -> None:
+    """As one transport of the TypeScript SDK for a whole process: the second `initialize` is refused."""
+
+    async def once(turn: Turn) -> None:
+        if [each.method for each in server.turns].count("initialize") == 1:
+            await turn.result(introduction(server), {"Mcp-Session-Id": "only"})
+        else:
+            refusal = {"code": -32600, "message": "Invalid Request: Server already initialized"}
+            await turn.json({"jsonrpc": "2.0", "error": refusal, "id": None}, status=400)
+
+    async with Scripted(known={"only"}) as server:
+        server.on["initialize"] = once
+        findings = await probe(at(server))
+
+    assert findings.serves_many is False
+
+
+async def test_a_server_with_sessions_for_many_is_seen_to() -> None:
+    async with Scripted() as server:
+        assert (await probe(at(server))).serves_many is True
+        await server.wait("DELETE", 2)
     assert server.known == set()
 
 

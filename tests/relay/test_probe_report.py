@@ -53,6 +53,7 @@ def test_a_tool_may_be_replayed_if_it_says_so(annotations: Any, may: bool) -> No
         ({"transport": "sse"}, "lost session"),
         ({"transport": "sse", "serves_many": False}, "one client only"),
         ({"transport": "sse", "serves_many": True, "tells_all": True}, "tells every client"),
+        ({"serves_many": False}, "one session for all"),
         ({"transport": "stdio"}, "a process of its own"),
         ({"asks_at_start": ["roots/list"]}, "roots/list"),
         ({"tools": [{"name": "write"}]}, "No tool says"),
@@ -90,6 +91,7 @@ def test_sessions_are_told_in_words(facts: dict[str, Any], style: str) -> None:
         ("http://h/sse", {"transport": "sse", "tells_all": True}),
         ("http://h/mcp", {"server": {"name": "…"}}),
         ("http://h/mcp", {"server": None}),
+        ("http://h/mcp", {"serves_many": False}),
     ],
 )
 def test_the_configuration_can_be_pasted(target: Any, facts: dict[str, Any]) -> None:
