@@ -386,8 +386,8 @@ def _deliver_readable(event: SseEvent, deliver: Deliver) -> None:
 
 
 def _messages(event: SseEvent) -> list[Message]:
-    """What an event says: nothing if it only primes the stream, or is of a kind that is not MCP's."""
-    return _parsed(event.data) if event.data and event.event == "message" else []
+    """Nothing if it is not of MCP's kind, or only primes the stream: reference servers tell that again as `{}`."""
+    return _parsed(event.data) if event.data not in (b"", b"{}") and event.event == "message" else []
 
 
 def _parsed(data: bytes) -> list[Message]:

@@ -103,6 +103,21 @@ async def test_a_stream_that_is_over_before_the_answer_is_read_on_from_its_last_
     assert len(server.seen("tools/call")) == 1, "never sent again"
 
 
+async def test_a_priming_event_that_a_store_tells_again_as_an_empty_object_says_nothing(
+    server: Scripted, quick: StreamableHttp
+) -> None:
+    """server-everything 2026.8.31, whose store has the priming events of all streams: the call failed of it."""
+
+    async def told_again(turn: Turn) -> None:
+        await turn.stream()
+        await turn.event({}, id="p1")
+        await turn.event({"jsonrpc": "2.0", "id": CALL, "result": text_result("read on")}, id="e3")
+        await turn.finish()
+
+    server.on = {"tools/call": begins(), "GET": told_again}
+    assert words(await call(quick)) == ["elicitation/create", "read on"]
+
+
 async def test_a_stream_without_event_ids_is_not_read_on(server: Scripted, quick: StreamableHttp) -> None:
     async def script(turn: Turn) -> None:
         await turn.stream()
