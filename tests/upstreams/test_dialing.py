@@ -281,7 +281,7 @@ async def test_what_a_command_was_given_under_env_does_not_come_back_in_the_log(
     with capture_logs() as logged:
         with pytest.raises(UpstreamUnreachable):
             await dial(way)
-        (ended,) = await until(lambda: told(logged))
+        ended, *_ = await until(lambda: told(logged))  # a spare process may have ended as well
 
     assert ended["stderr"] == ["bad key [redacted]"]
     assert "correct horse" not in str(logged)
