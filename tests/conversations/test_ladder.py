@@ -73,6 +73,20 @@ async def test_a_call_on_a_server_with_a_memory_is_reattached_and_runs_once(
             await _until_logged(second, '"rung":"reattached"')
 
 
+async def test_a_call_on_a_server_whose_store_tells_all_that_it_has_is_reattached(tmp_path: Path) -> None:
+    """Issue 5: server-everything 2026.8.31 tells the events of all streams again, priming ones as `{}`."""
+    async with start_legacy("everything-2026.8.31") as legacy:
+        forms: dict[str, Any] = {"elicitation": {"form": {}}}
+        pair = Pair(tmp_path, {"url": legacy.url, "replay": "never"})
+        async with pair.alive("first") as first, Wire(first.url, capabilities=forms) as client:
+            asked = await client.tool("trigger-elicitation-request", {})
+            await _kill(first)
+        async with pair.alive("second") as second, Wire(second.url, capabilities=forms) as client:
+            done = await client.retry(asked, {"elicitation-1": accept(name="Ann")})
+            assert "Name: Ann" in str(done.result["content"])
+            await _until_logged(second, '"rung":"reattached"')
+
+
 async def test_a_second_question_after_the_reattachment_is_asked_as_usual(tmp_path: Path) -> None:
     """Ours (rung 3): the exchange goes on, round after round, in the new process."""
     async with start_legacy("py-1.30", event_store=True) as legacy:
