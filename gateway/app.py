@@ -173,6 +173,7 @@ class Gateway:
         self._is_ready = False
         for relay in self._relays.values():
             relay.end_subscriptions()
+            relay.farewell.cut_short()
         for runner in self._runners:
             await runner.cleanup()
         for relay in self._relays.values():

@@ -189,8 +189,8 @@ class Exchange:
                 return self._settled()
             case events.WorkTimedOut() if self.state is State.BROKEN:
                 return self._go_over(is_allowed=False)
-            case events.WorkTimedOut():
-                return self._break_off("Timed out", errors.UpstreamTimedOut()) if self.is_working else []
+            case events.WorkTimedOut(error):
+                return self._break_off("Timed out", error) if self.is_working else []
             case events.HoldExpired():
                 return self._expire() if self.state is State.HELD else []
             case events.RoundPaused():

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, UpstreamTimedOut
 from gateway.wire.jsonrpc import Failure, Id, Params, Raw
 
 
@@ -122,6 +122,9 @@ class HoldExpired(Struct, frozen=True):
 
 class WorkTimedOut(Struct, frozen=True):
     """The upstream worked longer than it may; time while held was not counted."""
+
+    error: GatewayError = field(default_factory=UpstreamTimedOut)
+    """What the client is told: other time-outs than the call's own have words of their own."""
 
 
 class RoundPaused(Struct, frozen=True):

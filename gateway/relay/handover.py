@@ -7,6 +7,8 @@ held, may be run again             cancelled here, run again elsewhere
 anything else                      stays, and is waited for: retries find it through the courier
 """
 
+from gateway.eras.vocabulary import WorkTimedOut
+from gateway.errors import CallLost
 from gateway.relay.driver import Driver
 from gateway.relay.place import Place
 from gateway.relay.replays import ReplayPolicy
@@ -38,6 +40,12 @@ class HandOver:
                 driver.pause()
             elif driver.is_away and await driver.hand_over():
                 self.moved += 1
+
+    def cut_short(self) -> None:
+        """The time to wait is over: whoever still waits for the server hears so, and is not just cut off."""
+        for driver in list(self._place.drivers):
+            if driver.is_at_work:
+                driver.hear(WorkTimedOut(CallLost("gateway_stopped")))
 
     async def _ask_policy(self, driver: Driver) -> None:
         """Once: it does not change, and may have to be fetched from the server."""
