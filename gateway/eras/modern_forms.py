@@ -123,13 +123,17 @@ def _worded(field: dict[str, Any], definitions: _Definitions) -> dict[str, Any]:
     if "default" in worded and worded["default"] is None:
         del worded["default"]  # a field that need not be filled in says so by not being required
     kind = worded.get("type")
-    if kind == "string" and worded.get("format", "email") not in _FORMATS:
+    if kind == "string" and not _is_known_format(worded.get("format", "email")):
         del worded["format"]  # the server judges what it gets, as it always did
     if kind == "string" and _is_choice({"oneOf": worded.get("oneOf")}):
         worded["oneOf"] = [_titled(option) for option in worded["oneOf"]]
     if kind == "array" and isinstance(worded.get("items"), dict):
         worded["items"] = _of_several(_field(worded["items"], definitions))
     return _without_unfit(worded, _ANY_FIELD, _MEMBERS.get(kind, {}) if isinstance(kind, str) else {})
+
+
+def _is_known_format(value: Any) -> bool:
+    return isinstance(value, str) and value in _FORMATS
 
 
 def _without_unfit(members: dict[str, Any], *tests: Mapping[str, _Test]) -> dict[str, Any]:

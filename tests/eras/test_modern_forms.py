@@ -37,6 +37,7 @@ def form(field: Any, **definitions: Any) -> dict[str, Any]:
         ({"const": "a", "type": "string"}, {"type": "string", "enum": ["a"]}),
         ({"oneOf": TITLED}, {"type": "string", "oneOf": TITLED}),
         ({"type": "string", "format": "password"}, TEXT),
+        ({"type": "string", "format": ["email"]}, TEXT),
         ({"type": "array", "items": {"$ref": "#/$defs/Colour"}}, {"type": "array", "items": COLOUR}),
         ({"type": "array", "items": {"enum": ["a"]}}, {"type": "array", "items": {**TEXT, "enum": ["a"]}}),
         (

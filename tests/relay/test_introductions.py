@@ -12,7 +12,8 @@ from gateway.relay import introductions as module
 from gateway.relay.introductions import Acquaintance, Introductions
 from gateway.upstreams.background import Background
 from gateway.upstreams.pool import Caller
-from tests.support.pools import caller, turns
+from tests.support.pools import caller
+from tests.support.waiting import turns
 
 ANN, BEN = caller("ann"), caller("ben")
 

@@ -15,7 +15,8 @@ from gateway.upstreams.background import Background
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Notification, Raw, Request
-from tests.support.pools import Opener, caller, pooling, turns
+from tests.support.pools import Opener, caller, pooling
+from tests.support.waiting import turns
 
 ALL = '{"elicitation":{"form":{}},"sampling":{},"roots":{}}'
 PARAMS = {

@@ -16,8 +16,7 @@ from gateway.settings.upstream import Cache
 from gateway.telemetry.names import Outcome
 from gateway.upstreams.background import Background
 from tests.support.asked import BEN, request
-from tests.support.pools import turns
-from tests.support.waiting import until
+from tests.support.waiting import turns, until
 
 
 class Server:

@@ -16,8 +16,8 @@ from gateway.upstreams.background import Background
 from gateway.upstreams.transport import SessionGone
 from tests.support.channels import FakeChannel, silent
 from tests.support.lines import FakeLine, about, lose, refused
-from tests.support.pools import caller, turns
-from tests.support.waiting import until
+from tests.support.pools import caller
+from tests.support.waiting import turns, until
 
 ANN = caller("ann")
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"

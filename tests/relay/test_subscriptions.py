@@ -22,8 +22,7 @@ from gateway.wire.jsonrpc import Notification
 from tests.support.asked import ANN, BEN, NOBODY, ended, given, request
 from tests.support.channels import silent
 from tests.support.lines import FakeLine, about, lose, refused
-from tests.support.pools import turns
-from tests.support.waiting import until
+from tests.support.waiting import turns, until
 
 TOOLS = "notifications/tools/list_changed"
 UPDATED = "notifications/resources/updated"

@@ -69,9 +69,3 @@ async def pooling(opener: Opener, **given: Any) -> AsyncIterator[Pool]:
         yield pool
     finally:
         await pool.close()
-
-
-async def turns(number: int = 20) -> None:
-    """Let everything that can go on go on."""
-    for _ in range(number):
-        await asyncio.sleep(0)

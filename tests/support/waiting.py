@@ -20,8 +20,8 @@ async def until(look: Callable[[], Awaitable[T]], seconds: float = SECONDS) -> T
     return seen
 
 
-async def turns(number: int = 8) -> None:
-    """Let the loop go round: what it has begun goes on."""
+async def turns(number: int = 20) -> None:
+    """Let everything that can go on go on."""
     for _ in range(number):
         await asyncio.sleep(0)
 

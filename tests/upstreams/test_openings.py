@@ -10,7 +10,8 @@ from gateway.upstreams import openings
 from gateway.upstreams.openings import Openings
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.session import Session
-from tests.support.pools import Opener, caller, pooling, turns
+from tests.support.pools import Opener, caller, pooling
+from tests.support.waiting import turns
 
 ANN = caller("ann")
 

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.errors import Overloaded, UpstreamUnreachable
 from gateway.upstreams.pool import Caller, Pool
-from tests.support.pools import Opener, caller, pooling, settings, turns
-from tests.support.waiting import until
+from tests.support.pools import Opener, caller, pooling, settings
+from tests.support.waiting import turns, until
 
 ANN, BEN = caller("ann"), caller("ben")
 NOBODY = caller("anonymous", is_authenticated=False)

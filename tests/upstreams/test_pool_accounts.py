@@ -11,7 +11,8 @@ from gateway.errors import GatewayError, UpstreamUnreachable
 from gateway.telemetry.names import SessionState
 from gateway.upstreams.pool import Pool
 from gateway.upstreams.session import Session
-from tests.support.pools import Opener, caller, settings, turns
+from tests.support.pools import Opener, caller, settings
+from tests.support.waiting import turns
 
 CALLERS = [caller("ann"), caller("ben"), caller("anonymous", is_authenticated=False)]
 

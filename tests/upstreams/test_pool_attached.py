@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.support.pools import Opener, caller, pooling, turns
-from tests.support.waiting import until
+from tests.support.pools import Opener, caller, pooling
+from tests.support.waiting import turns, until
 
 ANN, BEN = caller("ann"), caller("ben")
 
