@@ -21,7 +21,10 @@ async def read_body(request: web.BaseRequest, seconds: float) -> bytes:
     """
     try:
         if request.content.is_eof():  # nearly always: it came with the headers, and needs no alarm
-            return await request.read()
+            body = request.content.read_nowait()
+            if len(body) > request.client_max_size:
+                raise BodyTooLarge(f"{len(body)} bytes")
+            return body
         async with asyncio.timeout(seconds):
             if hdrs.EXPECT in request.headers:
                 await _ask_for_it(request)

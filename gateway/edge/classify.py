@@ -33,6 +33,15 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from gateway.edge.request_meta import (
+    RequestMeta,
+    client_info,
+    log_level,
+    meta_of,
+    plain_value,
+    progress_token,
+    required,
+)
 from gateway.errors import (
     GatewayError,
     HeaderMismatch,
@@ -52,19 +61,13 @@ from gateway.wire.jsonrpc import (
     NotJson,
     NotJsonRpc,
     Params,
-    Raw,
     Request,
-    decode,
-    decode_members,
     parse,
     without_nulls,
 )
 from gateway.wire.versions import (
-    LOG_LEVELS,
-    META_CLIENT_CAPABILITIES,
-    META_CLIENT_INFO,
-    META_LOG_LEVEL,
     META_PROTOCOL_VERSION,
+    MODERN,
     MODERN_VERSIONS,
     is_legacy,
     is_modern,
@@ -82,15 +85,11 @@ _NAMED_BY: Final = {
 _MAY_BE_NULL: Final = ("cursor", "inputResponses", "requestState")
 """What a client may have none of. Some write null then, and servers of this revision take that as they mean it."""
 _META_VERSION: Final = f"_meta {META_PROTOCOL_VERSION}"
-_MODERN_META: Final = (META_PROTOCOL_VERSION, META_CLIENT_CAPABILITIES, META_CLIENT_INFO)
 _BEFORE_THE_HEADER: Final = "2025-03-26"
 """What a request without a version header is taken for (streamable-http, "Protocol Version Header")."""
 _NONE: Final[list[str]] = []
 # A client sends the same of these with every request.
 _takes_both: Final = lru_cache(maxsize=64)(accepts_both)
-_MOST_KEPT: Final = 256
-_LONGEST_KEPT: Final = 2048
-"""Bytes. Together they bound what clients can have us remember of their `_meta`."""
 
 
 class Headers(Protocol):
@@ -143,17 +142,6 @@ class Refusal(Struct, frozen=True):
     """The request's own id, if it could be read."""
 
 
-class _Meta(Struct, frozen=True):
-    """What `_meta` says, before anybody asks whether it may say so."""
-
-    members: Params
-    is_modern: bool
-    """Shows something of this era."""
-    version: Any
-    capabilities: Any
-    client_info: Any
-
-
 Verdict: TypeAlias = Modern | Accepted | Legacy | Refusal
 
 
@@ -168,7 +156,9 @@ def classify(
         served_methods: Those that the endpoint implements.
         passes_legacy: Legacy clients are handed on: what they post, whatever it is, is not ours to judge.
     """
-    if passes_legacy and (legacy := _passing(headers, body)) is not None:
+    # Whoever names our revision is no legacy client, whatever else it says: nearly all do, and need not be asked more.
+    is_ours = MODERN in headers.getall(names.PROTOCOL_VERSION, _NONE)
+    if passes_legacy and not is_ours and (legacy := _passing(headers, body)) is not None:
         return legacy
     if not _is_plain_json(headers):
         return Refusal(UnsupportedMediaType(), None)
@@ -187,8 +177,8 @@ def classify(
             # Its id is one of ours, not one under which this client waits for an answer.
             return Refusal(InvalidRequest(detail="A client sends requests and notifications only"), None)
     try:
-        meta = _meta(message.params)
-        legacy = _legacy(headers, message, meta)
+        meta = meta_of(message.params)
+        legacy = None if is_ours else _legacy(headers, message, meta)
         return legacy or _climb(headers, message, meta, served_methods)
     except (HeaderMismatch, InvalidParams, MethodNotFound, NotAcceptable, UnsupportedVersion) as error:
         return Refusal(error, message.id)
@@ -221,7 +211,7 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
     except (NotJson, NotJsonRpc):
         message = None
     if isinstance(message, Request):
-        meta = _meta(message.params)
+        meta = meta_of(message.params)
         if meta is not None and meta.is_modern:
             return None
         if message.method == "initialize" and not versions:
@@ -233,7 +223,7 @@ def _passing(headers: Headers, body: bytes) -> Legacy | None:
     return Legacy(None, None, spoken) if versions or has_session else None
 
 
-def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Container[str]) -> Modern:
+def _climb(headers: Headers, request: Request, meta: RequestMeta | None, served: Container[str]) -> Modern:
     """Rungs 5 to 13."""
     if not _takes_both(", ".join(headers.getall("Accept", _NONE))):
         raise NotAcceptable
@@ -242,7 +232,7 @@ def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Conta
     name_line = _only(headers, names.NAME)
     if meta is None:
         raise InvalidParams(detail="params._meta must be an object")
-    version, capabilities = _required(meta)
+    version, capabilities = required(meta)
     _compare(version_line, version, names.PROTOCOL_VERSION, _META_VERSION)
     _compare(method_line, request.method, names.METHOD, "method")
     name = _compare_name(name_line, request)
@@ -259,9 +249,9 @@ def _climb(headers: Headers, request: Request, meta: _Meta | None, served: Conta
         meta=meta.members,
         name=name,
         capabilities=capabilities,
-        client_info=_client_info(meta),
-        log_level=_log_level(meta.members),
-        progress_token=_progress_token(meta.members),
+        client_info=client_info(meta),
+        log_level=log_level(meta),
+        progress_token=progress_token(meta),
     )
 
 
@@ -273,37 +263,7 @@ def _is_plain_json(headers: Headers) -> bool:
     return all(value.strip().lower() == "identity" for value in headers.getall("Content-Encoding", _NONE))
 
 
-def _meta(params: Params) -> _Meta | None:
-    """`_meta`, if it is an object. A client says the same of itself each time, so what it said is remembered."""
-    raw = params.get("_meta")
-    if raw is None:
-        return None
-    data = bytes(raw)
-    if len(data) > _LONGEST_KEPT or b"progressToken" in data:  # such a token never comes again
-        return _read_meta(data)
-    return _known_meta(data)
-
-
-def _read_meta(data: bytes) -> _Meta | None:
-    try:
-        members = decode_members(data)
-    except NotJson:  # nested so deep that it could be skipped, but not taken apart
-        return None
-    if members is None:
-        return None
-    return _Meta(
-        members=members,
-        is_modern=not members.keys().isdisjoint(_MODERN_META),
-        version=_value(members, META_PROTOCOL_VERSION),
-        capabilities=_value(members, META_CLIENT_CAPABILITIES),
-        client_info=_value(members, META_CLIENT_INFO),
-    )
-
-
-_known_meta: Final = lru_cache(maxsize=_MOST_KEPT)(_read_meta)
-
-
-def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | None:
+def _legacy(headers: Headers, request: Request, meta: RequestMeta | None) -> Legacy | None:
     """Rung 4: the request as a legacy client's, if that is what it is."""
     if len(headers.getall(names.METHOD, _NONE)) > 1 or (meta is not None and meta.is_modern):
         return None
@@ -312,7 +272,7 @@ def _legacy(headers: Headers, request: Request, meta: _Meta | None) -> Legacy | 
         speaks_legacy = all(is_legacy(version.strip()) for version in versions)
         return Legacy(request.id, request.method, versions[0].strip()) if speaks_legacy else None
     if request.method == "initialize":
-        wanted = _value(request.params, "protocolVersion")
+        wanted = plain_value(request.params, "protocolVersion")
         return Legacy(request.id, request.method, wanted if isinstance(wanted, str) else _BEFORE_THE_HEADER)
     if headers.getall(names.SESSION_ID, _NONE):
         return Legacy(request.id, request.method, _BEFORE_THE_HEADER)
@@ -325,15 +285,6 @@ def _only(headers: Headers, header: str) -> str | None:
     if len(lines) > 1:
         raise HeaderMismatch(detail=f"{header} appears more than once")
     return lines[0] if lines else None
-
-
-def _required(meta: _Meta) -> tuple[str, dict[str, Any]]:
-    """Rung 7."""
-    if not isinstance(meta.version, str):
-        raise InvalidParams(detail=f"_meta must have {META_PROTOCOL_VERSION}, a string")
-    if not isinstance(meta.capabilities, dict):
-        raise InvalidParams(detail=f"_meta must have {META_CLIENT_CAPABILITIES}, an object")
-    return meta.version, meta.capabilities
 
 
 def _compare(line: str | None, expected: str, header: str, source: str) -> None:
@@ -349,7 +300,7 @@ def _compare_name(line: str | None, request: Request) -> str | None:
     parameter = _NAMED_BY.get(request.method)
     if parameter is None:
         return None
-    named = _value(request.params, parameter)
+    named = plain_value(request.params, parameter)
     name = named if isinstance(named, str) else None
     if line is None:
         if name is not None:
@@ -362,38 +313,3 @@ def _compare_name(line: str | None, request: Request) -> str | None:
     if says != name:
         raise HeaderMismatch(detail=f"{names.NAME} does not match params.{parameter}")
     return name
-
-
-def _client_info(meta: _Meta) -> dict[str, Any] | None:
-    info = meta.client_info
-    if info is None or isinstance(info, dict):
-        return info
-    raise InvalidParams(detail=f"{META_CLIENT_INFO} must be an object")
-
-
-def _log_level(meta: Params) -> str | None:
-    if META_LOG_LEVEL not in meta:
-        return None
-    level = _value(meta, META_LOG_LEVEL)
-    if not isinstance(level, str) or level not in LOG_LEVELS:
-        raise InvalidParams(detail=f"{META_LOG_LEVEL} must be one of {', '.join(LOG_LEVELS)}")
-    return level
-
-
-def _progress_token(meta: Params) -> Id | None:
-    if "progressToken" not in meta:
-        return None
-    token = _value(meta, "progressToken")
-    # `True` is an int to Python, but not to JSON.
-    if isinstance(token, bool) or not isinstance(token, int | str):
-        raise InvalidParams(detail="progressToken must be a string or an integer")
-    return token
-
-
-def _value(members: Params, name: str) -> Any:
-    """The member's value; None if it is null, absent, or nested beyond reason."""
-    raw: Raw | None = members.get(name)
-    try:
-        return None if raw is None else decode(raw)
-    except NotJson:
-        return None

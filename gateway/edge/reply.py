@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
+from gateway.edge.message import JsonMessage
 from gateway.edge.request_ids import sign
 from gateway.relay.listener import Ear, Reply
 from gateway.wire import headers as names
@@ -38,7 +39,7 @@ def body_of(reply: Reply, request_id: Id | None) -> bytes:
 def json_response(reply: Reply, request_id: Id | None) -> web.Response:
     """The whole answer at once, with the status that belongs to it."""
     headers = {**_JSON_HEADERS, **reply.headers} if reply.headers else _JSON_HEADERS
-    response = web.Response(body=body_of(reply, request_id), status=reply.status, headers=headers)
+    response = JsonMessage(body=body_of(reply, request_id), status=reply.status, headers=headers)
     if reply.headers and reply.headers.get(hdrs.CONNECTION) == "close":
         response.force_close()
     return response

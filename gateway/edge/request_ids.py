@@ -7,9 +7,10 @@ then its log, ours and the client's speak of the same thing.
 
 import re
 import secrets
+from itertools import count
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from gateway.edge.cors import share
 from gateway.wire import headers as names
@@ -17,14 +18,17 @@ from gateway.wire import headers as names
 _GIVEN: Final = "X-Request-Id"
 _ID: Final = re.compile(r"[0-9A-Za-z_-]{8,64}")
 """Any UUID is one; nothing is that could be taken for more than one word of a line."""
-_BYTES: Final = 8
+_STEM: Final = secrets.token_hex(4)
+_NUMBERS: Final = count(1)
+"""An id is a name, not a secret: this process's own stem and a number cost no system call."""
 _KEPT: Final = web.RequestKey("id", str)
 
 
 def note_id(request: web.BaseRequest) -> None:
     """Give this request its id."""
     given = request.headers.get(_GIVEN)
-    request[_KEPT] = given if given is not None and _ID.fullmatch(given) else secrets.token_hex(_BYTES)
+    is_sane = given is not None and _ID.fullmatch(given)
+    request[_KEPT] = given if is_sane and given else f"{_STEM}{next(_NUMBERS):08x}"
 
 
 def id_of(request: web.BaseRequest) -> str | None:
@@ -37,4 +41,5 @@ def sign(request: web.BaseRequest, response: web.StreamResponse) -> None:
     known = request.get(_KEPT)
     if known is not None:
         response.headers[names.REQUEST_ID] = known
-    share(request, response)
+    if hdrs.ORIGIN in request.headers:
+        share(request, response)

@@ -8,6 +8,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import aiohappyeyeballs
@@ -40,7 +41,7 @@ class Http1:
     ) -> None:
         self._connect_timeout = connect_timeout
         self._idle_seconds = idle_seconds
-        self._headers = headers
+        self._standing = _lines(headers)
         self._tls = tls
         self._idle: dict[Origin, list[Connection]] = {}
         self._open: set[Connection] = set()
@@ -61,7 +62,7 @@ class Http1:
             ConnectFailed: nothing was sent.
             aiohttp.ClientError: it may have been.
         """
-        request = _encoded(method, url, self._headers, headers, body)
+        request = _encoded(f"{_target(method, url)}{self._standing}{_lines(headers)}", body)
         connection = self._take_idle((url.scheme, url.raw_authority))
         if connection is None:
             connection = await self._connect(url)
@@ -189,17 +190,20 @@ class Http1:
             self._reaper = loop.call_later(self._idle_seconds, self._reap)
 
 
-def _encoded(
-    method: str, url: URL, standing: Mapping[str, str], own: Mapping[str, str], body: bytes | None
-) -> bytes:
-    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-    lines += [f"{name}: {value}" for name, value in standing.items()]
-    lines += [f"{name}: {value}" for name, value in own.items()]
-    if body is not None:
-        lines.append(f"Content-Length: {len(body)}")
-    text = "\r\n".join(lines)
-    breaks = len(lines) - 1
-    if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
+@lru_cache(maxsize=64)  # an upstream has one address, mostly
+def _target(method: str, url: URL) -> str:
+    return f"{method} {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    text = "".join(lines)
+    if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
         raise ConnectFailed("a line break in a header")
-    head = f"{text}\r\n\r\n".encode("utf-8", "surrogateescape")
-    return head + body if body else head
+    return text
+
+
+def _encoded(head: str, body: bytes | None) -> bytes:
+    if body is None:
+        return f"{head}\r\n".encode("utf-8", "surrogateescape")
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode("utf-8", "surrogateescape") + body

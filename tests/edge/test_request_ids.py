@@ -50,7 +50,7 @@ def test_an_answer_has_one_whoever_made_it() -> None:
 
 def test_a_page_may_read_it() -> None:
     """Fetch: only headers that are named are shown to a page of another origin."""
-    request = make_mocked_request("POST", "/mcp")
+    request = make_mocked_request("POST", "/mcp", headers={"Origin": "https://app.example"})
     note_page(request, "https://app.example")
     note_id(request)
     response = web.Response()

@@ -95,6 +95,7 @@ PROVED_BY = {
     "gateway/relay/legacy_sessions.py": "tests/conversations/test_legacy_clients.py",
     "gateway/relay/legacy_streams.py": "tests/conversations/test_legacy_clients.py",
     "gateway/relay/machines.py": "tests/conversations/test_rounds.py",
+    "gateway/edge/request_meta.py": "tests/edge/test_classify.py",
     "gateway/relay/passage.py": "tests/conversations/test_legacy_clients.py",
     "gateway/relay/passport.py": "tests/conversations/test_drain.py",
     "gateway/relay/passthrough.py": "tests/conversations/test_legacy_clients.py",
