@@ -29,11 +29,15 @@ _LEVELS: Final[dict[str, int]] = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_LEVEL_NAMES: Final[dict[int, str]] = {level: name for name, level in _LEVELS.items()}
 
 
 class Round(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What is known about a round when it ends; what is None is left out of its line."""
 
+    ts: datetime | None = None
+    level: str | None = None
+    event: str | None = None
     upstream: str | None
     method: str | None
     target: str | None = None
@@ -73,23 +77,17 @@ def round_finished(line: Round) -> None:
 
     It does not take the way of other lines, for there is one with every call: its
     members are known, only two of them can hold a stranger's sentences, and it may
-    wait a moment to be written together with others.
+    wait a moment to become text and be written, together with others.
     """
     level = _ROUND_LEVELS.get(line.outcome, logging.INFO)
-    line.duration_ms = round(line.duration_ms, 3)
-    if line.upstream_ms is not None:
-        line.upstream_ms = round(line.upstream_ms, 3)
     if not _processors or _processors[-1] is not _render_json:
         # For a terminal, or captured by a test.
-        members = msgspec.structs.asdict(line)
+        members = msgspec.structs.asdict(_rounded(line))
         shown = {name: value for name, value in members.items() if value is not None}
         get_logger().log(level, LogEvent.ROUND, **shown)
     elif level >= _threshold[0]:
-        if line.target is not None:
-            line.target = scrub(line.target)
-        if line.detail is not None:
-            line.detail = scrub(line.detail)
-        (_sink.write_soon if level == logging.INFO else _sink.write)(_round_json(line, level))
+        line.ts, line.level, line.event = datetime.now(UTC), _LEVEL_NAMES[level], LogEvent.ROUND
+        (_sink.write_soon if level == logging.INFO else _sink.write)(line)
 
 
 # --- from an event to bytes ---------------------------------------------------------------------------------
@@ -112,17 +110,23 @@ def _render_json(_logger: object, method: str, line: _Line) -> bytes:
         return _encode({name: _printable(value) for name, value in ordered.items()})
 
 
-_ROUND_HEAD: Final = {
-    level: f',"level":"{name}","event":"{LogEvent.ROUND}",'.encode() for name, level in _LEVELS.items()
-}
-
-
-def _round_json(line: Round, level: int) -> bytes:
+def _round_json(line: Round) -> bytes:
+    _rounded(line)
+    if line.target is not None:
+        line.target = scrub(line.target)
+    if line.detail is not None:
+        line.detail = scrub(line.detail)
     try:
-        members = _encode(line)
+        return _encode(line)
     except UnicodeEncodeError:
-        members = _encode(_printable(msgspec.to_builtins(line)))
-    return b'{"ts":%b%b%b' % (_encode(datetime.now(UTC)), _ROUND_HEAD[level], members[1:])
+        return _encode(_printable(msgspec.to_builtins(line)))
+
+
+def _rounded(line: Round) -> Round:
+    line.duration_ms = round(line.duration_ms, 3)
+    if line.upstream_ms is not None:
+        line.upstream_ms = round(line.upstream_ms, 3)
+    return line
 
 
 def _printable(value: object) -> object:
@@ -193,7 +197,7 @@ def _name_exception(_logger: object, _method: str, line: _Line) -> _Line:
 
 # --- where lines go -----------------------------------------------------------------------------------------
 
-_sink: Final = Sink()
+_sink: Final[Sink[Round]] = Sink(_round_json)
 # One list each for the life of the process, changed in place: loggers keep the list that they were made with.
 _processors: Final[list[Any]] = []
 _threshold: Final = [logging.INFO]
