@@ -21,6 +21,10 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _STOP_SECONDS: Final = 15.0
 _START_SECONDS: Final = 20.0
+_WITH_BYTECODE: Final = {
+    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+}
+"""What is installed has its bytecode beside it. A process that may not keep any compiles all it imports, each time."""
 
 Json = dict[str, Any]
 
@@ -49,6 +53,7 @@ class Process:
         self._child = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=REPOSITORY,
+            env=_WITH_BYTECODE,
             stdin=subprocess.PIPE if is_spoken_to else subprocess.DEVNULL,
             stdout=subprocess.PIPE if is_spoken_to else log,
             stderr=log,

@@ -132,9 +132,12 @@ def run(plan: Plan, report: Report, *, only: frozenset[str]) -> None:
 
 def _measure_starts(plan: Plan, report: Report) -> None:
     with started_on_port("legacy", "-m", "tests.bench.legacy", log=plan.log) as (_, url):
-        for _ in range(plan.starts):
+        seconds = []
+        for _ in range(1 + plan.starts):
             with holdfast(url, plan.folder, holds=1, log_level=plan.log_level, log=plan.log) as gateway:
-                report.seconds_to_ready.append(gateway.seconds_to_ready)
+                seconds.append(gateway.seconds_to_ready)
+        # Not the first: an installer compiles what it installs, and so does the image; a checkout does it then.
+        report.seconds_to_ready += seconds[1:]
     plan.tell(f"start-up to ready: {statistics.median(report.seconds_to_ready):.2f} s")
 
 

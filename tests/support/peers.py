@@ -262,7 +262,7 @@ def _spawn(
             stdin=subprocess.PIPE,  # closes when this process ends, however it ends: fixtures end with it
             stdout=sink if stdout is None else stdout,
             stderr=sink,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+            env={**os.environ, **(env or {})},
             start_new_session=True,
         )
     return Running(kind, "", 0, process, log)
