@@ -10,7 +10,6 @@ listen     what changes at the server, told for as long as the client wants to h
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from gateway.eras.answers import parse_responses
@@ -18,23 +17,22 @@ from gateway.eras.discovery import Introduction, discover_result
 from gateway.eras.notifications import TOOLS_CHANGED
 from gateway.eras.requests import check_cursor, to_legacy_params
 from gateway.eras.subscriptions import change_of
+from gateway.eras.vocabulary import Ask
 from gateway.errors import (
-    GatewayError,
     InvalidParams,
     StateRejected,
     UpstreamChanged,
-    UpstreamRefused,
-    UpstreamSpokeNonsense,
     UpstreamTimedOut,
 )
 from gateway.holds.directory import Directory
 from gateway.holds.ledger import Ledger
 from gateway.relay.driver import Driver
 from gateway.relay.early_asks import answer_early
-from gateway.relay.era import PATIENCE_SECONDS, PROCESS_PATIENCE_SECONDS, UpstreamEra, asking_for_era
+from gateway.relay.era import UpstreamEra, asking_for_era
 from gateway.relay.fuse import Fuse
+from gateway.relay.greeter import Greeter, Hearers
 from gateway.relay.handover import HandOver
-from gateway.relay.introductions import Acquaintance, Introductions
+from gateway.relay.introductions import Introductions
 from gateway.relay.ladder import Ladder, Retry, new_listener
 from gateway.relay.lines import OwnLine, SharedLine
 from gateway.relay.list_cache import ListCache
@@ -53,16 +51,16 @@ from gateway.relay.tool_index import ToolIndex
 from gateway.relay.upgrade import Upgrade
 from gateway.settings.upstream import Sessions, Upstream
 from gateway.telemetry.logs import get_logger
-from gateway.telemetry.names import HandshakeOutcome, LogEvent, Outcome, Rung
+from gateway.telemetry.names import Outcome, Rung
 from gateway.upstreams.background import Background
 from gateway.upstreams.breaker import Breaker
 from gateway.upstreams.dialing import Dialer
 from gateway.upstreams.flag import Flag
 from gateway.upstreams.pool import Caller, Pool
-from gateway.upstreams.session import Session, open_session
-from gateway.upstreams.transport import Channel, SessionGone
+from gateway.upstreams.session import Session
+from gateway.upstreams.transport import SessionGone
 from gateway.wire import canonical
-from gateway.wire.jsonrpc import Failure, Notification, Result, decode, encode
+from gateway.wire.jsonrpc import Failure, Notification, Result, encode
 from gateway.wire.versions import MODERN
 
 _LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
@@ -78,11 +76,11 @@ class Relay:
         self.name = name
         self._settings = settings
         self._shared = shared
-        self._metrics = shared.metrics
         self._gateway_info = {"name": "holdfast", "version": shared.version}
-        self._log = get_logger().bind(upstream=name)
+        log = get_logger().bind(upstream=name)
         self._dialer = Dialer(name, settings, version=shared.version, max_event_bytes=shared.max_event_bytes)
         self._background = Background()
+        self._introductions = Introductions(self._meet, self._background)
         self.passthrough = Passthrough(
             name,
             settings,
@@ -97,9 +95,10 @@ class Relay:
             "legacy" if settings.transport == "sse" else settings.era,
             asking_for_era(self.passthrough.forwarder, self._dialer, shared.version, settings.sessions.end),
             self._background,
-            log=self._log,
+            log=log,
         )
-        self._era_patience = PROCESS_PATIENCE_SECONDS if settings.command else PATIENCE_SECONDS
+        hearers = Hearers(self._hear_early_ask, self._hear_change, self._hear_gap, self._hear_end)
+        self._greeter = Greeter(name, settings, shared, self._dialer, self.era, self._introductions, hearers)
         replays = ReplayPolicy(settings, self._fetch)
         breaker = Breaker(time.monotonic, failures=settings.breaker.failures, seconds=settings.breaker.open)
         self._place = Place(
@@ -107,7 +106,7 @@ class Relay:
             settings=settings,
             policy=policy_of(settings),
             hold_seconds=min(settings.holds.ttl, shared.ticket_seconds),
-            pool=Pool(_pooled(settings), Fuse(name, breaker, self._open_for, shared.metrics).open),
+            pool=Pool(_pooled(settings), Fuse(name, breaker, self._greeter.open, shared.metrics).open),
             tickets=TicketOffice(
                 shared.box, upstream=name, replica=shared.replica, ttl=shared.ticket_seconds, now=shared.now
             ),
@@ -124,10 +123,9 @@ class Relay:
         shared.metrics.watch_sessions(name, self._place.pool.states)
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
         """What calls of tools are held against before they go anywhere."""
-        self._ladder = Ladder(self._place, replays, self._reopen, shared.courier)
+        self._ladder = Ladder(self._place, replays, self._greeter.reopen, shared.courier)
         self.farewell = HandOver(self._place, replays)
         """What becomes of its exchanges when this process stops."""
-        self._introductions = Introductions(self._meet, self._background)
         self._lists = ListCache(settings.cache, self._background)
         self._upgrade = Upgrade(
             self._place,
@@ -138,10 +136,10 @@ class Relay:
         self._subscriptions = Subscriptions(
             name,
             settings.subscriptions,
-            SharedLine(self._place.pool) if is_shared else OwnLine(self._place, self._open_for),
+            SharedLine(self._place.pool) if is_shared else OwnLine(self._place, self._greeter.open),
             ids=self._place.ids,
             metrics=shared.metrics,
-            log=self._log,
+            log=log,
             server_info=self._server_info,
         )
 
@@ -289,66 +287,8 @@ class Relay:
             place.pool.release(session, reusable=is_clean)
         return answer, session.server
 
-    async def _open_for(self, caller: Caller) -> Session:
-        answered = Flag()
-
-        async def greet(channel: Channel) -> Session:
-            return await open_session(
-                channel,
-                request_id=self._place.ids.next(),
-                client_info=decode(caller.client_info.encode()),
-                capabilities=self._place.policy.advertised(decode(caller.capabilities.encode())),
-                on_early_ask=lambda session, ask: answer_early(self._place, session, ask, caller, answered),
-                on_end=self._hear_end,
-                on_change=lambda _, notification: self._hear_change(caller, notification),
-            )
-
-        await self._check_era(caller)
-        try:
-            async with asyncio.timeout(self._settings.call_timeout):
-                session = await self._dialer.dial(caller, greet)
-        except TimeoutError:
-            self._metrics.handshake(self.name, HandshakeOutcome.TIMED_OUT)
-            raise UpstreamTimedOut("initialize") from None
-        except GatewayError as error:
-            self._metrics.handshake(self.name, HandshakeOutcome.REFUSED)
-            self._log.warning(LogEvent.HANDSHAKE_FAILED, reason=error.reason, detail=str(error))
-            self.era.doubt()
-            if isinstance(error, UpstreamRefused | UpstreamSpokeNonsense):
-                await self._check_era(caller)
-            raise
-        self._metrics.handshake(self.name, HandshakeOutcome.OK)
-        session.on_gap = self._hear_gap
-        self._introductions.note(caller, Acquaintance(session.server, session.is_standing))
-        if answered.is_set():
-            await self._let_settle(session)
-        return session
-
-    async def _check_era(self, caller: Caller) -> None:
-        """There are no sessions with a modern server."""
-        await self.era.settle(caller.authorization, self._era_patience)
-        if self.era.is_modern:
-            raise UpstreamChanged("it is a modern server")
-
-    async def _reopen(self, caller: Caller, session_id: str, version: str) -> Session:
-        channel = await self._dialer.redial(caller, session_id, version)
-        known = self._introductions.latest or Introduction(version, {}, None, None)
-        return Session(
-            channel,
-            replace(known, version=version),
-            background=Background(),
-            on_early_ask=lambda session, ask: answer_early(self._place, session, ask, caller, Flag()),
-            on_end=self._hear_end,
-            on_change=lambda _, notification: self._hear_change(caller, notification),
-        )
-
-    async def _let_settle(self, session: Session) -> None:
-        """The server asked at `initialized` and was told: that may decide what the first call can do."""
-        try:
-            await asyncio.sleep(self._settings.settle)
-        except BaseException:
-            await session.close()
-            raise
+    def _hear_early_ask(self, session: Session, ask: Ask, caller: Caller, answered: Flag) -> None:
+        answer_early(self._place, session, ask, caller, answered)
 
     def _hear_change(self, caller: Caller, notification: Notification) -> None:
         """The server is not what it was; whichever session said so, what we keep of it is kept no longer."""
@@ -375,7 +315,7 @@ class Relay:
         return (known and known.server_info) or self._gateway_info
 
     async def _get_to_know(self) -> None:
-        await self.era.settle(None, self._era_patience)
+        await self._greeter.settle_era(None)
         # Where there is room for one session only, it is the first client's: some servers end with their first.
         if not self.era.is_modern and self._settings.sessions.max > 1:
             self._introductions.ask(_NOBODY)

@@ -88,6 +88,7 @@ PROVED_BY = {
     "gateway/eras/vocabulary.py": "tests/eras/test_exchange.py",
     "gateway/relay/driver.py": "tests/conversations/test_rounds.py",
     "gateway/relay/era.py": "tests/conversations/test_modern_upstream.py",
+    "gateway/relay/greeter.py": "tests/conversations/test_sessions.py",
     "gateway/relay/handover.py": "tests/conversations/test_drain.py",
     "gateway/relay/holding.py": "tests/conversations/test_rounds.py",
     "gateway/relay/ladder.py": "tests/conversations/test_ladder.py",

@@ -161,7 +161,7 @@ async def new_replica(
     relays = {upstream: Relay(upstream, _SETTINGS, shared) for upstream in servers}
     for upstream, relay in relays.items():
         dialer: Any = InProcessDialer(servers[upstream])
-        relay._dialer = dialer
+        relay._dialer = relay._greeter._dialer = dialer
         courier.serve(upstream, relay._ladder.join, relay._ladder.reconsider)
     await courier.start()
     return Replica(name, courier, relays)
