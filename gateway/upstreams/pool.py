@@ -17,6 +17,7 @@ from gateway.telemetry.names import SessionState
 from gateway.upstreams.background import Background
 from gateway.upstreams.openings import Openings
 from gateway.upstreams.session import Session
+from gateway.upstreams.turns import Turns
 
 _ROUNDS_OF_REAPING: Final = 4
 """How often in an idle time the idle sessions are looked through."""
@@ -58,14 +59,6 @@ class _Waiter:
     given: "asyncio.Future[Session | None]"
 
 
-@dataclass(slots=True, eq=False)
-class _Turns:
-    """One caller's calls in turn. Kept while anybody has or wants the turn, no longer."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    claims: int = 0
-
-
 class Pool:
     """Leases sessions. All bounds on sessions are kept here, none by the HTTP client."""
 
@@ -82,7 +75,8 @@ class Pool:
         """Sessions idle, at work or being opened; parked ones are the holds' business."""
         self._opening = 0
         self._queue: deque[_Waiter] = deque()
-        self._turns: dict[Caller, _Turns] = {}
+        self._turns = Turns(settings.wait)
+        """Under `affinity` a caller has one session."""
         self._warming: set[Caller] = set()
         self._background = Background()
         self._farewells = Background()
@@ -109,13 +103,13 @@ class Pool:
         if self._is_closed:
             raise Overloaded("shutting down")
         if self._settings.mode == "affinity":
-            await self._take_turn(caller)
+            await self._turns.take(caller)
         try:
             session = None if new else self._pop_idle(caller)
             if session is None:
                 session = await self._open(caller, new=new)
         except BaseException:
-            self._end_turn(caller)
+            self._turns.end(caller)
             raise
         if spares:
             self._keep_warm(caller, session)
@@ -130,7 +124,7 @@ class Pool:
             self._put_idle(caller, session)
         else:
             self._retire(session)
-        self._end_turn(caller)
+        self._turns.end(caller)
 
     def park(self) -> None:
         """A leased session is held now: it no longer counts against `sessions.max`."""
@@ -150,7 +144,7 @@ class Pool:
         caller = self._owner.pop(session, None)
         if caller is not None:
             self._free_place()
-            self._end_turn(caller)
+            self._turns.end(caller)
             self._background.start(session.abandon(), "abandon-session")
 
     async def attach(self, caller: Caller) -> Session:
@@ -357,31 +351,6 @@ class Pool:
         if oldest is not None:
             self._remove_idle(oldest)
             self._retire(oldest)
-
-    # --- one session per caller, calls in turn ---------------------------------------
-
-    async def _take_turn(self, caller: Caller) -> None:
-        turns = self._turns.setdefault(caller, _Turns())
-        turns.claims += 1
-        try:
-            async with asyncio.timeout(self._settings.wait):
-                await turns.lock.acquire()
-        except BaseException as error:
-            self._drop_claim(caller, turns)
-            if isinstance(error, TimeoutError):
-                raise Overloaded("the caller's one session is busy") from None
-            raise
-
-    def _end_turn(self, caller: Caller) -> None:
-        turns = self._turns.get(caller)
-        if turns is not None:
-            turns.lock.release()
-            self._drop_claim(caller, turns)
-
-    def _drop_claim(self, caller: Caller, turns: _Turns) -> None:
-        turns.claims -= 1
-        if turns.claims == 0:
-            del self._turns[caller]
 
     # --- idle sessions ---------------------------------------------------------------
 

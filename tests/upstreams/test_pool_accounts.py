@@ -165,7 +165,7 @@ async def _in_turn(script: list[int]) -> None:
     async with asyncio.timeout(5):
         done = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(result is None or isinstance(result, asyncio.CancelledError) for result in done), done
-    assert pool._turns == {}
+    assert not len(pool._turns)
     await pool.close()
 
 
