@@ -31,6 +31,8 @@ def main() -> int:
     """Run, print, and say by the exit code whether everything held."""
     parser = _parser()
     options = parser.parse_args()
+    if options.report is not None and not options.report.is_file():
+        parser.error(f"{options.report} is no file with marks to put the report between")
     try:
         kinds = frozenset(FaultKind(kind) for kind in options.kinds.split(",") if kind)
     except ValueError as problem:
