@@ -18,9 +18,7 @@ The way of a request, each arrow one call:
 
 import asyncio
 import contextlib
-import gc
 import secrets
-import signal
 import ssl
 import time
 from collections.abc import Callable
@@ -48,7 +46,7 @@ from gateway.settings.load import sealing_secrets
 from gateway.settings.model import Settings
 from gateway.settings.units import Address
 from gateway.stores.opening import open_store
-from gateway.telemetry.logs import configure, get_logger
+from gateway.telemetry.logs import get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent
 from gateway.upstreams.background import Background
@@ -57,8 +55,6 @@ from gateway.wire.headers import WELL_KNOWN
 _BACKLOG: Final = 4096
 _LOOK_SECONDS: Final = 0.05
 """How often a gateway that stops looks what is left."""
-_CUT_SECONDS: Final = 2.0
-"""What a second signal leaves for farewells."""
 
 
 class Gateway:
@@ -272,65 +268,3 @@ class Gateway:
 
 def _unix_seconds() -> float:
     return time.time()  # noqa: TID251 - this is the clock that others take
-
-
-# --- the process -------------------------------------------------------------------------
-
-
-def serve(settings: Settings, reread: Reread | None = None) -> int:
-    """Run until SIGTERM or SIGINT; a second signal cuts the rest short. Returns the exit code.
-
-    On SIGHUP `reread` gives the configuration as it is by then.
-    """
-    configure(settings.log.level, settings.log.format)
-    try:
-        import uvloop  # noqa: PLC0415 - optional, and slow to import for commands that do not serve
-    except ImportError:
-        return asyncio.run(_serve(settings, reread))
-    return uvloop.run(_serve(settings, reread))
-
-
-async def _serve(settings: Settings, reread: Reread | None) -> int:
-    signals: asyncio.Queue[int] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signals.put_nowait, number)
-    gateway = Gateway(settings, reread)
-    loop.add_signal_handler(signal.SIGHUP, gateway.renew)
-    try:
-        await gateway.start()
-    except BaseException:
-        await gateway.stop()
-        raise
-    _calm_the_collector()
-    await signals.get()
-    ending = loop.create_task(_end(gateway))
-    second = loop.create_task(signals.get())
-    await asyncio.wait([ending, second], return_when=asyncio.FIRST_COMPLETED)
-    second.cancel()
-    if ending.done():
-        ending.result()
-        return 0
-    ending.cancel()
-    try:
-        async with asyncio.timeout(_CUT_SECONDS):
-            await asyncio.gather(ending, return_exceptions=True)
-            await gateway.stop()
-    except TimeoutError:
-        pass  # whoever does not take our farewell is not waited for
-    return 2
-
-
-async def _end(gateway: Gateway) -> None:
-    await gateway.drain()
-    await gateway.stop()
-
-
-def _calm_the_collector() -> None:
-    """Ten thousand holds are many objects that stay: do not walk them all over and over, calls would wait.
-
-    Nor many of them at once: each is walked once when it is no longer new, and a million of them take half a second.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 5, 1_000)

@@ -117,7 +117,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     except ConfigInvalid as invalid:
         return _report(arguments.config, invalid, sys.stderr)
 
-    from gateway.app import serve  # noqa: PLC0415 - after the check: a wrong file is told without the HTTP stack
+    from gateway.process import serve  # noqa: PLC0415 - after the check: a wrong file is told without the HTTP stack
 
     try:
         return serve(settings, lambda: _settings(arguments))

@@ -39,14 +39,14 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         seen.append(settings)
         return 0
 
-    _replace_app(monkeypatch, serve)
+    _replace_process(monkeypatch, serve)
     return seen
 
 
-def _replace_app(monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
-    app: Any = ModuleType("gateway.app")
-    app.serve = serve
-    monkeypatch.setitem(sys.modules, "gateway.app", app)
+def _replace_process(monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
+    process: Any = ModuleType("gateway.process")
+    process.serve = serve
+    monkeypatch.setitem(sys.modules, "gateway.process", process)
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -240,13 +240,13 @@ def test_a_failed_start_is_one_line_and_1(
     def serve(_: Settings, _reread: object) -> int:
         raise failure
 
-    _replace_app(monkeypatch, serve)
+    _replace_process(monkeypatch, serve)
     assert main(["serve", "--upstream", "http://h"]) == 1
     assert capsys.readouterr().err == told
 
 
 def test_the_application_s_exit_code_is_the_command_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    _replace_app(monkeypatch, lambda *_: 3)
+    _replace_process(monkeypatch, lambda *_: 3)
     assert main(["serve", "--upstream", "http://h"]) == 3
 
 
@@ -254,7 +254,7 @@ def test_ctrl_c_is_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def serve(_: Settings, _reread: object) -> int:
         raise KeyboardInterrupt
 
-    _replace_app(monkeypatch, serve)
+    _replace_process(monkeypatch, serve)
     assert main(["serve", "--upstream", "http://h"]) == 130
 
 

@@ -18,6 +18,8 @@ class LogEvent(StrEnum):
     STOPPED = "stopped"
     LISTENING = "listening"
     EPHEMERAL_KEY = "ephemeral_key"
+    FEW_OPEN_FILES = "few_open_files"
+    """The operating system allows fewer connections than the configuration may need."""
     UPSTREAM_LOST = "upstream_lost"
     UPSTREAM_SLOW = "upstream_slow"
     UPSTREAM_PROTOCOL = "upstream_protocol"
