@@ -8,6 +8,18 @@ import pytest
 
 from gateway.cli import _parser
 from gateway.settings.load import load
+from gateway.telemetry import logs
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.names import (
+    AskDisposition,
+    DoorRefusal,
+    HandshakeOutcome,
+    HoldEnd,
+    LogEvent,
+    Outcome,
+    Rung,
+    SessionState,
+)
 from tests.support.certificates import Authority
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +69,28 @@ def test_every_command_named_is_one(page: Path) -> None:
     [known] = [action.choices for action in actions if isinstance(action, argparse._SubParsersAction)]
     named = set(re.findall(r"`holdfast ([a-z-]+)", page.read_text("utf-8")))
     assert named <= set(known)
+
+
+def test_the_page_for_operators_has_every_event_metric_and_label_value() -> None:
+    """Ours: what is not on the page is not noticed, and what is no more is waited for in vain."""
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    families = {family.name for family in Metrics(version="1", upstreams=["crm"]).registry.collect()}
+    ours = {name for name in families if name.startswith("holdfast_")}
+    named = {name.removesuffix("_total") for name in re.findall(r"^\| `(holdfast_\w+)`", page, re.MULTILINE)}
+    assert named == {name.removesuffix("_total") for name in ours}
+    for kind in (
+        AskDisposition,
+        DoorRefusal,
+        HandshakeOutcome,
+        HoldEnd,
+        LogEvent,
+        Outcome,
+        Rung,
+        SessionState,
+    ):
+        assert [name.value for name in kind if not re.search(rf"\b{name.value}\b", page)] == [], kind.__name__
+    members = set(logs.Round.__struct_fields__) - {"ts", "level", "event"}
+    assert [name for name in members if f"`{name}`" not in page] == []
 
 
 def _leads_somewhere(page: Path, link: str) -> bool:

@@ -37,7 +37,6 @@ def finish(outcome: Outcome = Outcome.COMPLETE, target: str = "update_work_item"
         outcome=outcome,
         rung=Rung.LIVE,
         duration_ms=12.34567,
-        upstream_ms=None,
         error_id=None,
         reason=None,
     )
