@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdfast",
         description="Lets modern MCP clients (2026-07-28) use legacy MCP servers, without changing either.",
+        epilog="New here? `holdfast demo` shows it at work. Each command has its own --help.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
@@ -55,35 +56,60 @@ def _parser() -> argparse.ArgumentParser:
 
     serve = add("serve", _serve, "Run the gateway until SIGTERM or Ctrl-C.")
     source = serve.add_mutually_exclusive_group(required=True)
-    source.add_argument("--upstream", metavar="URL", type=_url, help="one legacy server, and no file")
-    source.add_argument("--config", metavar="FILE", type=Path, help="a configuration file")
-    serve.add_argument("--listen", metavar="HOST:PORT", type=_address, help="for clients [127.0.0.1:8080]")
-    serve.add_argument(
-        "--admin", metavar="HOST:PORT", type=_address, help="for /livez, /readyz, /metrics [none]"
+    source.add_argument("--upstream", metavar="URL", type=_url, help="serve this one server, without a file")
+    source.add_argument(
+        "--config", metavar="FILE", type=Path, help="read the configuration from this YAML file"
     )
-    serve.add_argument("--log-level", choices=LOG_LEVELS, help="[info]")
+    serve.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=_address,
+        help="address for clients [what the file says, or 127.0.0.1:8080]",
+    )
+    serve.add_argument(
+        "--admin",
+        metavar="HOST:PORT",
+        type=_address,
+        help="address for /livez, /readyz, /metrics and /version [what the file says, or none]",
+    )
+    serve.add_argument(
+        "--log-level", choices=LOG_LEVELS, help="least severe level to log [what the file says, or info]"
+    )
 
     check = add(
-        "check-config", _check_config, "Check a configuration file; print every error. Uses no network."
+        "check-config", _check_config, "Check a configuration file and print every error. Uses no network."
     )
-    check.add_argument("config", metavar="FILE", type=Path)
-    add("schema", _schema, "Print the JSON Schema of the configuration.")
+    check.add_argument("config", metavar="FILE", type=Path, help="the YAML file to check")
+    add("schema", _schema, "Print the JSON Schema of the configuration file.")
     add("keygen", _keygen, "Print a new random key for sealing.keys.")
     add(
         "hash-key",
         _hash_key,
-        "Read an API key from standard input, or make one, and print its hash for auth.api_keys.",
+        "Print the hash of an API key for auth.api_keys: of the key on standard input, or of a new one.",
     )
-    demo = add("demo", _demo, "Walk through one exchange with a small legacy server of our own, on loopback.")
-    demo.add_argument("--serve", action="store_true", help="leave it running and print its URL")
+    demo = add(
+        "demo", _demo, "Show the bridge at work, with a small legacy server and a modern client on loopback."
+    )
+    demo.add_argument(
+        "--serve",
+        action="store_true",
+        help="run server and gateway for a client of your own, and print the URL",
+    )
     probe = add(
         "probe", _probe, "Find out what a server is, and print a configuration for it. Calls no tool."
     )
     probe.usage = "holdfast probe [--json] [--authorization-env NAME] (URL | -- COMMAND ...)"
-    probe.add_argument("target", metavar="URL | -- COMMAND", nargs="+")
-    probe.add_argument("--json", action="store_true", help="for programs")
     probe.add_argument(
-        "--authorization-env", metavar="NAME", help="the variable that holds the Authorization header [none]"
+        "target",
+        metavar="URL | -- COMMAND",
+        nargs="+",
+        help="the URL of a server, or the command that starts one",
+    )
+    probe.add_argument("--json", action="store_true", help="print JSON, for programs")
+    probe.add_argument(
+        "--authorization-env",
+        metavar="NAME",
+        help="send the value of this environment variable as the Authorization header",
     )
     add("version", _version, "Print the version.")
     return parser
@@ -218,7 +244,8 @@ def _probe(arguments: argparse.Namespace) -> int:
     try:
         findings = asyncio.run(probe(Upstream.model_validate(where), authorization=credential))
     except GatewayError as error:
-        print(f"holdfast: {error.message}: {error}", file=sys.stderr)
+        hint = "; a URL begins with http:// or https://" if len(given) == 1 and target is given else ""
+        print(f"holdfast: {error.message}: {error}{hint}", file=sys.stderr)
         return _FAILED
     print((as_json if arguments.json else as_text)(findings, target))
     return 0

@@ -260,11 +260,13 @@ class CallLost(GatewayError):
     rpc_code = -31001
     http_status = 200
     reason = "call_lost"
-    public = "The call that asked this question is gone; it may have had side effects. Start it again."
+    public = "This call is lost and may have had side effects; start it again only if that does no harm"
+    harmless: ClassVar[str] = "This call is lost and had no side effects; start it again"
 
     def __init__(self, cause: str, log_text: str = "", *, side_effects_possible: bool = True) -> None:
         super().__init__(
             log_text or cause,
+            detail=None if side_effects_possible else self.harmless,
             data={"reason": cause, "sideEffectsPossible": side_effects_possible, "canStartAgain": True},
         )
 

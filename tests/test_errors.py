@@ -97,6 +97,15 @@ def test_every_error_tells_the_client_its_id(kind: type[GatewayError]) -> None:
     assert open_reply(pack_reply(reply)).error_id == reply.error_id, "and from whichever replica it comes"
 
 
+@pytest.mark.parametrize("possible", [True, False])
+def test_a_lost_call_warns_of_side_effects_where_there_may_be_some_and_only_there(*, possible: bool) -> None:
+    """Ours: what a person reads must not contradict `sideEffectsPossible`, which a program reads."""
+    error = CallLost("hold_lost", side_effects_possible=possible)
+
+    assert ("may have had side effects" in error.message) is possible
+    assert error.data == {"reason": "hold_lost", "sideEffectsPossible": possible, "canStartAgain": True}
+
+
 @given(st.text(), st.text())
 def test_a_refused_state_is_the_same_bytes_whatever_was_wrong(one: str, another: str) -> None:
     """Design: one frozen answer. Its id is for the log, which has the request's id beside it."""

@@ -77,3 +77,12 @@ async def test_a_server_that_is_not_there_is_an_error_in_words() -> None:
     assert (code, out) == (1, "")
     assert "cannot be reached" in err
     assert "Traceback" not in err
+
+
+async def test_a_url_without_its_scheme_is_taken_for_a_command_and_the_error_says_so() -> None:
+    """Ours: `localhost:9000/mcp` is what people type; a file that is not there is not what they asked about."""
+    code, out, err = await probed("localhost:9/mcp")
+
+    assert (code, out) == (1, "")
+    assert "a URL begins with http://" in err
+    assert "Traceback" not in err

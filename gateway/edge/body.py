@@ -17,7 +17,7 @@ async def read_body(request: web.BaseRequest, seconds: float) -> bytes:
     Raises:
         BodyTooLarge: over the limit that the request was made with.
         BodyTooSlow: it did not arrive in time.
-        BodyBroken: what arrived is no HTTP.
+        BodyBroken: what arrived is not valid HTTP.
     """
     try:
         if request.content.is_eof():  # nearly always: it came with the headers, and needs no alarm

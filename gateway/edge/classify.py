@@ -175,7 +175,7 @@ def classify(
             pass
         case _:
             # Its id is one of ours, not one under which this client waits for an answer.
-            return Refusal(InvalidRequest(detail="A client sends requests and notifications only"), None)
+            return Refusal(InvalidRequest(detail="A client may send only requests and notifications"), None)
     try:
         meta = meta_of(message.params)
         legacy = None if is_ours else _legacy(headers, message, meta)

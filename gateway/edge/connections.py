@@ -1,4 +1,4 @@
-"""The connections of clients: how many there may be, and what is said to one that speaks no HTTP. No request's meaning.
+"""Client connections: how many there may be, and the answer to one that speaks no HTTP. It knows no request's meaning.
 
 aiohttp would take any number of connections, answer bad HTTP with a page that
 repeats what was sent, and write a traceback for each to the log: anybody who
@@ -19,12 +19,12 @@ from gateway.wire import headers as names
 from gateway.wire.jsonrpc import encode_error
 
 SERVER: Final = "holdfast"
-"""All that an answer tells of who gave it."""
+"""All that a response says about the software that sent it."""
 _BAD_HTTP: Final = encode_error(None, -32600, "The request is not valid HTTP")
 
 
 class Request(web.BaseRequest):
-    """A request whose response does not tell which software, and which version of it, has answered."""
+    """A request whose response does not reveal which software, and which version of it, has answered."""
 
     async def _prepare_hook(self, resp: web.StreamResponse) -> None:
         if resp.headers.get(hdrs.SERVER) == SERVER_SOFTWARE:
@@ -55,7 +55,7 @@ class Connections(web.Server):
         return _Connection(self, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """One more; at the limit an idle one goes, or else the newcomer."""
+        """Take a new connection; at the limit an idle one is closed for it, or else the newcomer itself."""
         if self._is_shut:
             transport.abort()  # accepted in the moment in which the listener was closed: nobody would close it
         if len(self._connections) >= self._most:
@@ -68,7 +68,7 @@ class Connections(web.Server):
         super().connection_made(handler, transport)
 
     def _idlest(self) -> RequestHandler | None:
-        """One that waits for a request: best one that never sent any, the oldest first."""
+        """A connection that waits for a request: the oldest that never sent any, or else the oldest."""
         found: RequestHandler | None = None
         for connection in self._connections:
             if connection._force_close or connection._waiter is None:  # noqa: SLF001 - aiohttp has no other word

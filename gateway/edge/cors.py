@@ -42,12 +42,12 @@ _READ: Final = (
 
 
 def is_question(request: web.BaseRequest) -> bool:
-    """Is it the browser that asks, before the page's own request?"""
+    """Is it a preflight: the browser that asks, before the page's own request?"""
     return request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
 
 
 def permission(requested: Iterable[str], *, verbs: str) -> web.Response:
-    """The answer to a browser's question.
+    """The answer to a preflight.
 
     Args:
         requested: The lines of `Access-Control-Request-Headers`.

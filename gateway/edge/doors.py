@@ -51,7 +51,7 @@ class OpenDoor:
     withheld: frozenset[str] = frozenset()
 
     def admit(self, request: web.BaseRequest) -> Principal | None:  # noqa: ARG002, PLR6301, RUF100
-        """Everybody is nobody in particular."""
+        """Let everybody in, as the one anonymous principal."""
         return NOBODY
 
     async def admit_later(self, request: web.BaseRequest) -> Principal:  # noqa: ARG002
@@ -60,7 +60,7 @@ class OpenDoor:
 
 
 class PassingDoor:
-    """`passthrough`: the upstream says who may call. One without a credential is nobody in particular."""
+    """`passthrough`: the upstream says who may call. One without a credential is anonymous."""
 
     withheld: frozenset[str] = frozenset()
 

@@ -1,4 +1,4 @@
-"""The door of one upstream, made from its settings, with all that stands beside it. It admits nobody itself."""
+"""Makes the door of one upstream from its settings, with the keys and addresses it needs. It admits nobody itself."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -35,8 +35,6 @@ class Front:
         self._limits = limits
         self._turned_away = turned_away
         self._in_progress = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._is_parting = False
         self._server: web.Server | None = None
 
@@ -44,10 +42,6 @@ class Front:
     def in_progress(self) -> int:
         """How many requests are being answered."""
         return self._in_progress
-
-    async def quiet(self) -> None:
-        """Return when no request is being answered."""
-        await self._idle.wait()
 
     def part(self) -> None:
         """Let each response from now on be the last on its connection: the next one finds another process."""
@@ -80,8 +74,6 @@ class Front:
         if handle is None:
             self._turned_away(DoorRefusal.NO_SUCH_PATH)
             return web.Response(status=404, text="Not found\n")
-        if self._in_progress == 0:
-            self._idle.clear()
         self._in_progress += 1
         try:
             response = await handle(request)
@@ -90,8 +82,6 @@ class Front:
             return response
         finally:
             self._in_progress -= 1
-            if self._in_progress == 0:
-                self._idle.set()
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         loop = asyncio.get_running_loop()

@@ -57,7 +57,7 @@ SERVED_METHODS: Final = frozenset({DISCOVER, LISTEN, *FETCHED_METHODS, *ASKING_M
 
 
 class _Everything:
-    """What a modern upstream serves is its own to say."""
+    """Contains every method: what a modern upstream serves is its own to say."""
 
     def __contains__(self, method: object) -> bool:
         return True
@@ -67,7 +67,7 @@ _EVERYTHING: Final = _Everything()
 
 
 class Endpoint:
-    """Serves modern clients of one upstream."""
+    """Serves the clients of one upstream, modern ones and, unless they are refused, legacy ones."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class Endpoint:
         return era.is_modern
 
     async def _run_upgraded(self, turn: Turn) -> web.StreamResponse:
-        """What was held by a legacy server, by the modern one that has taken its place."""
+        """Run a call that a legacy server held, by the modern server that has taken its place."""
         knock = self._knock(turn.request, turn.body, turn.asked.principal)
         turn.heard = await self._relay.run_upgraded(turn.asked, knock)
         return await self._write(turn, turn.heard)
@@ -340,7 +340,7 @@ class Endpoint:
         return None if "authorization" in self._door.withheld else request.headers.get(hdrs.AUTHORIZATION)
 
     def _check_rate(self, request: web.BaseRequest, principal: Principal) -> None:
-        """Before anything is looked up or taken: a refused request can be sent again as it is."""
+        """Refuse one request too many before anything is looked up or taken: it can be sent again as it is."""
         if self._rates is None:
             return
         # Nobody in particular is somebody at an address: one of them must not use up what all have.

@@ -1,9 +1,11 @@
-"""Where to log in for an endpoint: its protected-resource metadata (RFC 9728), our own or the upstream's. No MCP.
+"""Where to log in for an endpoint: its protected-resource metadata (RFC 9728), ours or the upstream's.
 
 tokens are verified here       what the configuration says
 `passthrough` without that     what the upstream says, with `resource` changed to the address that clients
-call: they hold the two against each other
+call, because they compare the two
 else                           there is nothing to log in to
+
+It knows no MCP.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""A request that is not ours to answer, taken from one connection and its response written to it. No MCP meaning.
+"""Takes a request that is not ours to answer from its connection, and writes the response to it. It knows no MCP.
 
 What a client sends goes on as it is, but for what concerns only its connection
 to us. `Host` is the upstream's own and `Origin` stays here: both were checked

@@ -1,4 +1,4 @@
-"""Who a credential stands for: names that say nothing about it. It knows no header, no upstream, keeps no credential.
+"""Names callers by their credentials, without revealing these. It knows no header and no upstream, and keeps none.
 
 What a principal is made of (`material`) depends on how it proved itself, and two
 ways never give the same: a token's subject is not the API key of that name. It

@@ -1,4 +1,4 @@
-"""What an upstream's 401 or 403 becomes for a client: a challenge it can follow, or none of its business. Pure.
+"""What an upstream's 401 or 403 becomes for a client: a challenge that it can follow, or a plain error. Pure.
 
 Where the client's own credential went upstream, so does the answer go back, with
 the metadata's address changed to ours where it is the upstream's own. Where the

@@ -1,4 +1,4 @@
-"""Writes one round's answer: JSON if it is the first thing to say, SSE from the first notification or a long silence.
+"""Writes the answer of a round: as JSON if nothing came before it, as SSE after a notification or a long silence.
 
 It knows no exchange; it takes what a listener gives until the last word.
 """

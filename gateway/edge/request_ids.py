@@ -1,4 +1,4 @@
-"""Every answer has the id under which the log has its round, also one whose error is the server's own.
+"""Gives every response the id under which the log has its round, so that one can be found by the other.
 
 It is in a header, so that what is in the body stays the server's own. What a
 proxy before us has called the request is good enough for us, if it is an id:

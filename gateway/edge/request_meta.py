@@ -1,4 +1,4 @@
-"""What a modern request says of itself in `_meta`, and whether it may say so. It knows no header and no method.
+"""Reads and checks what a modern request says about itself in `_meta`. It knows no header and no method.
 
 Clients say the same in each request, so what one said is remembered by its bytes.
 """

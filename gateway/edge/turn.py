@@ -70,8 +70,9 @@ class Notes:
         """Count it, and write its line."""
         seconds = time.perf_counter() - started
         self._metrics.round_finished(self._upstream, method, reply.outcome, seconds)
-        if heard is not None and heard.rung is not Rung.FIRST:
-            self._metrics.round_found(self._upstream, heard.rung)
+        rung = _rung(heard, reply)
+        if rung is not Rung.FIRST:
+            self._metrics.round_found(self._upstream, rung)
         line = Round(
             upstream=self._upstream,
             method=method,
@@ -84,11 +85,18 @@ class Notes:
             era=era,
             exchange=heard.exchange_id if heard is not None else None,
             round=heard.round if heard is not None else None,
-            rung=heard.rung if heard is not None and method is not None else Rung.FIRST if method else None,
+            rung=rung if method else None,
             error_id=reply.error_id,
             http_request_id=id_of(request),
         )
         round_finished(line)
+
+
+def _rung(heard: Ear | None, reply: Reply) -> Rung:
+    """How the round found its exchange; without anybody to hear it, a call that is lost was not found at all."""
+    if heard is not None:
+        return heard.rung
+    return Rung.REFUSED if reply.outcome is Outcome.LOST else Rung.FIRST
 
 
 def handed_on(status: int) -> Reply:

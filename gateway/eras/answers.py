@@ -235,4 +235,4 @@ def _value(members: Params, name: str) -> Any:
     try:
         return None if raw is None else decode(raw)
     except NotJson:
-        raise InvalidParams(detail=f"{name!r} of an answer holds what no value can be made of") from None
+        raise InvalidParams(detail=f"{name!r} of an answer cannot be read as JSON") from None

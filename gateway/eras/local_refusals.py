@@ -1,4 +1,4 @@
-"""A legacy server that did not even ask, because its SDK saw that the client cannot answer. It knows no exchange.
+"""Recognises a tool that failed because its SDK saw that the client cannot be asked. It knows no exchange.
 
 Before it asks, the SDK of many servers looks into the handshake, where they
 find what the client declared, and lets the tool fail in words of its own. In

@@ -1,4 +1,4 @@
-"""When a call that ended badly while its client was away may be worth another run, and what is known of the first.
+"""When another run of a call that ended badly could help, and what is known of the first run.
 
 Whether running it again is *safe* is policy, decided elsewhere: this asks only
 whether it could help. It knows no exchange.

@@ -1,4 +1,4 @@
-"""What can happen to an exchange, and what it can want done: the words between the machine and the relay.
+"""The events that happen to an exchange and the commands that it gives: the words between the machine and the relay.
 
 Events are past facts, commands are imperatives. Nothing here acts, and nothing
 here knows a socket: `exchange.py` turns the one into the other, the relay

@@ -1,4 +1,4 @@
-"""What this replica tells the others about its exchanges, and what they told. It knows no exchange from the inside.
+"""Tells other replicas which exchanges this one has, and asks for theirs. It knows no exchange from the inside.
 
 Losing the store costs the way to other replicas and nothing else: what is here
 goes on, and every answer that the store could not give is the one that keeps
@@ -16,7 +16,7 @@ _MARGIN_SECONDS: Final = 60.0
 """An exchange stays written down a little longer than its ticket is good."""
 
 _DONE: Final = 2**31
-"""Later than any round."""
+"""The stage of an exchange that has ended: later than any round."""
 _LOST: Final = _DONE + 1
 
 _NOBODY: Final = "-"
@@ -135,5 +135,5 @@ class Directory:
 
     @property
     def is_sure(self) -> bool:
-        """Has this process been here all the time? Else what it owned may be another's."""
+        """Was this process running all the time? If not, what it owned may be another's by now."""
         return self._lease is None or self._lease.is_sure

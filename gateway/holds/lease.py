@@ -1,4 +1,4 @@
-"""May this process act for what it owns without asking the store? It knows a clock that only goes forward, no more.
+"""May this process act for what it owns without asking the store? It knows nothing but a monotonic clock.
 
 Others take an exchange over when its owner's heart has not beaten for a while. A
 process that ran all the time knows that its heart did beat, or that the store is
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Lease:
-    """Looked at often, it says whether there was a time in which nobody looked."""
+    """Ticked often by a process that runs; a long gap between two ticks means that the process was frozen."""
 
     __slots__ = ("_bound", "_now", "_seen", "_settled", "doubts")
 
@@ -24,7 +24,7 @@ class Lease:
         self._settled = 0
 
     def tick(self) -> None:
-        """This process runs."""
+        """Note that this process is running, and a doubt if it was not for too long."""
         now = self._now()
         if now - self._seen > self._bound:
             self.doubts += 1
@@ -37,5 +37,5 @@ class Lease:
         return self.doubts == self._settled
 
     def settle(self, doubts: int) -> None:
-        """The store was asked about everything, after so many doubts. A doubt that came meanwhile stays."""
+        """The store has been asked about everything, `doubts` having been counted by then. Later doubts remain."""
         self._settled = max(self._settled, doubts)

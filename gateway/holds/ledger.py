@@ -74,7 +74,7 @@ class Ledger(Generic[T]):
                 del self._of[holder]
 
     def resume(self, exchange_id: str) -> bool:
-        """It waits no more. False: it did not wait."""
+        """It is no longer held. False: it was not."""
         if exchange_id not in self._held:
             return False
         self._let_go(exchange_id)

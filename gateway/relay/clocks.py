@@ -96,7 +96,7 @@ class RoundAlarms:
 
 
 class Deadlines:
-    """Many alarms of one and the same patience, on one timer: whoever set his first is rung first.
+    """Many alarms with the same patience, on one timer: they ring in the order in which they were set.
 
     A timer of its own for each of ten thousand holds would be a tenth of what they weigh.
     """

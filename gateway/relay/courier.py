@@ -41,7 +41,7 @@ Reconsider: TypeAlias = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long, how large."""
+    """The bounds on letters and waits."""
 
     heartbeat: float = 1.0
     """Seconds between two beats of a replica's heart."""

@@ -1,4 +1,4 @@
-"""Rounds that were carried to the replica with the exchange, as the replica with the client sees them.
+"""Rounds carried to the replica with the exchange, as the replica with the client sees them. See `courier`.
 
 It hears letters and asks for a round again; when a replica is dead, others decide.
 """

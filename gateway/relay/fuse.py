@@ -1,4 +1,4 @@
-"""Opens sessions through a breaker: a server that cannot be reached is not knocked at for every call.
+"""Opens sessions through a breaker: a server that cannot be reached is not tried again for every call.
 
 Calls that are held, and whatever else has its session already, never come here.
 """

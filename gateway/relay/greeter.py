@@ -13,9 +13,12 @@ from gateway.eras.vocabulary import Ask
 from gateway.errors import (
     GatewayError,
     UpstreamChanged,
+    UpstreamLost,
     UpstreamRefused,
     UpstreamSpokeNonsense,
     UpstreamTimedOut,
+    UpstreamUnauthorized,
+    UpstreamUnreachable,
 )
 from gateway.relay.era import PATIENCE_SECONDS, PROCESS_PATIENCE_SECONDS, UpstreamEra
 from gateway.relay.introductions import Acquaintance, Introductions
@@ -100,7 +103,7 @@ class Greeter:
             self._metrics.handshake(self._name, HandshakeOutcome.TIMED_OUT)
             raise UpstreamTimedOut("initialize") from None
         except GatewayError as error:
-            self._metrics.handshake(self._name, HandshakeOutcome.REFUSED)
+            self._metrics.handshake(self._name, outcome_of(error))
             self._log.warning(LogEvent.HANDSHAKE_FAILED, reason=error.reason, detail=str(error))
             self._era.doubt()
             if isinstance(error, UpstreamRefused | UpstreamSpokeNonsense):
@@ -138,3 +141,20 @@ class Greeter:
         except BaseException:
             await session.close()
             raise
+
+
+def outcome_of(error: GatewayError) -> HandshakeOutcome:
+    """How operators see a handshake that ended with this error."""
+    match error:
+        case UpstreamUnreachable():
+            return HandshakeOutcome.UNREACHABLE
+        case UpstreamTimedOut():
+            return HandshakeOutcome.TIMED_OUT
+        case UpstreamUnauthorized():
+            return HandshakeOutcome.UNAUTHORIZED
+        case UpstreamSpokeNonsense():
+            return HandshakeOutcome.PROTOCOL
+        case UpstreamLost():
+            return HandshakeOutcome.LOST
+        case _:
+            return HandshakeOutcome.REFUSED

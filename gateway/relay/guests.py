@@ -1,4 +1,4 @@
-"""Rounds of clients that are elsewhere, carried out here. It hears what the exchange says, and writes it back."""
+"""Rounds of clients at other replicas, carried out here; what is heard is written back. See `courier`."""
 
 import asyncio
 import contextlib

@@ -48,14 +48,14 @@ class HandOver:
                 driver.hear(WorkTimedOut(CallLost("gateway_stopped")))
 
     async def _ask_policy(self, driver: Driver) -> None:
-        """Once: it does not change, and may have to be fetched from the server."""
+        """Ask once whether the call may run again: the answer does not change, and may have to come from the server."""
         if driver not in self._asked:
             self._asked.add(driver)
             driver.passport.may_run_again = await self._replays.allows(driver.request)
 
 
 def _needs_policy(driver: Driver, *, is_late: bool) -> bool:
-    """Would it stay without that? To ask may take long: what can go anyway does not wait for it."""
+    """Does handing it over depend on policy? Asking may take long, so what can go anyway does not wait for it."""
     if driver.is_at_work:
         return is_late and not driver.can_move
     return driver.is_away and not driver.passport.leads_to_call

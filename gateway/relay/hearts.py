@@ -1,4 +1,4 @@
-"""Which replicas live: this one says so, and asks after others. It does not know what they are needed for."""
+"""Which replicas are alive: this one says so for itself, and asks about others. It does not know why it matters."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ class Hearts:
             await self._store.leave(self._replica)
 
     async def is_dead(self, replica: str) -> bool:
-        """Surely? In doubt it lives: a store that was restarted has forgotten the hearts of the living too.
+        """Is it certain that this replica is dead? A store that was restarted has forgotten the living as well.
 
         Raises:
             StoreUnavailable: nobody knows.

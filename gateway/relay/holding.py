@@ -1,4 +1,4 @@
-"""The books about one exchange that its client has left: opened, closed, its outcome kept. It drives nothing."""
+"""Book-keeping for an exchange whose client is away: opened, closed, its outcome kept. It drives nothing."""
 
 from collections.abc import Callable
 from functools import partial
@@ -45,7 +45,7 @@ def end_hold(place: Place, exchange_id: str, end: HoldEnd) -> None:
 
 
 def forget(place: Place, driver: "Driver", end: HoldEnd) -> None:
-    """It is another process's business from now on."""
+    """Another process has the exchange from now on: strike it from the books here."""
     place.drivers.discard(driver)
     if place.ledger.find(driver.exchange_id) is driver:  # and not what was found again under its name
         end_hold(place, driver.exchange_id, end)

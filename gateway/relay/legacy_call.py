@@ -60,7 +60,7 @@ class LegacyCall:
         return self.session.server
 
     def start(self, request: ClientRequest, heard_by: Hearer) -> None:
-        """Send the call."""
+        """Send the call to the server."""
         self._task = self._place.background.start(self._run(request, heard_by), "legacy-call")
 
     def pick_up(self, request_id: str, last_event_id: str, heard_by: Hearer) -> None:
@@ -131,7 +131,7 @@ class LegacyCall:
             self._place.pool.release(self.session, reusable=release.reusable)
 
     async def let_go_now(self, release: Release) -> None:
-        """The same, as something to be done in turn."""
+        """The same, as a task for the outbox: after everything that is still to be said."""
         self.let_go(release)
 
     async def _run(self, request: ClientRequest, heard_by: Hearer) -> None:

@@ -1,4 +1,4 @@
-"""What replicas write to each other about a round that one has received and the other can carry out. Pure.
+"""The letters that replicas write about a round that one has received and the other can carry out. Pure.
 
     the replica with the client                     the replica with the exchange
       Carry     the round: what the client sent  ->

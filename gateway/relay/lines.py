@@ -1,4 +1,4 @@
-"""Where the session comes from on which a server is heard outside calls. It does not know who listens.
+"""Where a standing session comes from, on which a server is heard outside calls. It does not know who listens.
 
     OwnLine      a session for nothing else, so that no call waits for a listener and no listener for a call
     SharedLine   under `affinity` the caller's one session: such servers tell it what happens in it, and no other

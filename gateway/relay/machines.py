@@ -1,4 +1,4 @@
-"""Makes the machine that decides about a call, from what is known where the call is made. It drives nothing."""
+"""Makes the state machine (`eras.exchange`) for a call from settings and session. It drives nothing."""
 
 from gateway.eras.exchange import Exchange
 from gateway.eras.reruns import Past

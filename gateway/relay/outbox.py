@@ -1,4 +1,4 @@
-"""What is to be sent to the legacy server beside the call itself, one after the other. It knows no meaning."""
+"""Sends to the legacy server what an exchange has to say besides its call, in order. It knows no meaning."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""Requests that are none of the bridge's business, handed on: legacy clients, and all clients of a modern upstream.
+"""Hands on requests that need no bridge between the eras: legacy clients, and all clients of a modern upstream.
 
     the upstream listens and speaks the client's transport     as it is, both ways
     both speak HTTP+SSE                                         as it is, but for the address in `endpoint`

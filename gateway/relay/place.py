@@ -1,4 +1,4 @@
-"""What every exchange with one upstream shares: its settings, its sessions, its tickets. It does nothing itself."""
+"""What all exchanges with one upstream share: settings, sessions, tickets, books. It does nothing itself."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping

@@ -61,7 +61,7 @@ def as_text(findings: Findings, target: str | Sequence[str]) -> str:
         width = max(len(_name(tool)) for tool in findings.tools)
         lines += [
             "",
-            f"{len(findings.tools)} tools (replay: may run again by itself under `replay: idempotent`)",
+            f"{len(findings.tools)} tools (replay: a lost call may be run again under `replay: idempotent`)",
         ]
         lines += [f"  {_name(tool):<{width}}  {_described(tool)}".rstrip() for tool in findings.tools]
     found = list(warnings(findings))
@@ -92,7 +92,7 @@ def may_replay(tool: dict[str, Any]) -> bool:
 
 
 def warnings(findings: Findings) -> Iterator[str]:
-    """What whoever runs the gateway should know."""
+    """What the operator of the gateway should know about this server."""
     if findings.era == "modern":
         return
     if findings.transport == "streamable-http":
@@ -102,34 +102,34 @@ def warnings(findings: Findings) -> Iterator[str]:
         if findings.serves_many is False:
             yield "It serves one client only: a second one takes over what is meant for the first."
         if findings.tells_all:
-            yield "It tells every client what is meant for one, questions too: callers are not kept apart."
+            yield "It sends every client what is meant for one, questions included: callers are not kept apart."
     if findings.transport == "stdio":
         yield (
-            "Each call may get a process of its own: what one keeps in memory for the next needs "
-            "`sessions: {mode: affinity}`."
+            "Each call may run in a process of its own: if the server keeps something in memory from one call to "
+            "the next, set `sessions: {mode: affinity}`."
         )
     if findings.asks_at_start:
         kinds = ", ".join(findings.asks_at_start)
-        yield f"It asks as soon as it is initialized ({kinds}): the first call of each caller brings the question."
+        yield f"It asks as soon as it is initialized ({kinds}): each caller gets the question with its first call."
     if findings.tools and not any(map(may_replay, findings.tools)):
-        yield "No tool says that it may be run again: under `replay: idempotent` no lost call is."
+        yield "No tool declares itself read-only or idempotent: under `replay: idempotent` no lost call is run again."
 
 
 def _of_streamable_http(findings: Findings) -> Iterator[str]:
     if not findings.has_session_id:
-        yield "It keeps no sessions: a question that a tool asks in mid-call cannot be answered by anybody."
+        yield "It keeps no sessions: a question that a tool asks in the middle of a call cannot be answered."
     if findings.answers_json:
-        yield "It answers in JSON only: questions, progress and logs can come on its GET stream only."
+        yield "It answers in JSON only: questions, progress and logs can come only on its GET stream."
     if not findings.has_standing_stream:
         yield "It has no GET stream: questions outside a call's own stream are lost, and so are changes of lists."
     if findings.answers_json and not findings.has_standing_stream:
-        yield "It can ask nothing at all: it has neither event streams nor a GET stream."
+        yield "It cannot ask anything: it has neither event streams nor a GET stream."
     if findings.is_resumable is False:
-        yield "Its streams cannot be resumed: a call whose connection breaks is lost, unless it may be replayed."
+        yield "Its streams cannot be resumed: a call is lost with its connection, unless `replay` allows a second run."
     if findings.serves_many is False:
         yield (
-            "It has one session for all, and begins no other when that has ended: start it again now, and "
-            "whenever the gateway was started again."
+            "It has a single session for all clients, and does not begin another when that has ended: restart it "
+            "now, and each time you restart the gateway."
         )
 
 

@@ -1,7 +1,7 @@
 """One upstream, served: discovery, lists, and calls over as many rounds as they take. The only room with both sides.
 
 discover   from what the server once said of itself: at once, whatever state it is in
-fetch      a list, a completion: one request, one answer; questions are none of its business
+fetch      a list, a completion: one request, one answer, and no questions
 call       tools/call, prompts/get, resources/read: an exchange, first round
 retry      the same with a ticket: the ladder finds the exchange again
 listen     what changes at the server, told for as long as the client wants to hear it
@@ -90,7 +90,7 @@ class Relay:
             lambda: self.era.doubt(),  # noqa: PLW0108 - it is made a few lines below
             self._gateway_info,
         )
-        """What is none of the bridge's business."""
+        """Everything that needs no bridge between the eras."""
         self.era = UpstreamEra(
             "legacy" if settings.transport == "sse" else settings.era,
             asking_for_era(self.passthrough.forwarder, self._dialer, shared.version, settings.sessions.end),
@@ -122,7 +122,7 @@ class Relay:
         )
         shared.metrics.watch_sessions(name, self._place.pool.states)
         self.tools = ToolIndex(self._fetch, self._background, seconds=settings.call_timeout)
-        """What calls of tools are held against before they go anywhere."""
+        """What the headers of a tool call are compared with before it goes anywhere."""
         self._ladder = Ladder(self._place, replays, self._greeter.reopen, shared.courier)
         self.farewell = HandOver(self._place, replays)
         """What becomes of its exchanges when this process stops."""

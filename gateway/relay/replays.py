@@ -1,4 +1,4 @@
-"""May a lost call be run again? What the configuration says, and what the tool says of itself. It runs nothing."""
+"""May a lost call be run again? By the configuration, and by what the tool declares. It runs nothing itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -25,7 +25,7 @@ _TOO_DEEP: Final = "the client's capabilities or its clientInfo are nested too d
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is calling. Nobody in particular is a principal too."""
+    """Who is calling. All callers who are not told apart are one principal too."""
 
     id: str
     """Stable while this process runs, and says nothing about the credential."""

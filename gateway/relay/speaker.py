@@ -39,8 +39,8 @@ class Speaker:
         return self._outbox.is_empty
 
     def answer(self, ask: Ask, result: Mapping[str, Any], principal: Principal, *, from_client: bool) -> None:
-        """Give the server what the client answered, or the decline that stands for no answer."""
-        count_ask(self._place, ask, AskDisposition.ANSWERED if from_client else AskDisposition.DECLINED)
+        """Give the server what the client answered, or what is answered without it."""
+        count_ask(self._place, ask, AskDisposition.ANSWERED if from_client else AskDisposition.SETTLED)
         if from_client and ask.kind is Kind.ROOTS and principal.is_authenticated:
             self._place.roots.remember(principal.id, result)
         self._deliver(ask, lambda: self._call.answer(ask, result))

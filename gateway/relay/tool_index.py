@@ -1,4 +1,4 @@
-"""Which arguments of which tools clients repeat in headers, as far as each caller was told. It knows no HTTP.
+"""Which arguments of tools clients must repeat in `Mcp-Param-*` headers, as each caller was told. It knows no HTTP.
 
 The index is filled by the tool lists that pass by. It asks for a list itself
 only where it must: once, when a call comes and nobody was ever told one, and

@@ -1,4 +1,4 @@
-"""Claims to a token that only this gateway can read, and back if all is well. It knows no HTTP and no clock.
+"""Seals claims into a token that only this gateway can read, and opens it again. It knows no HTTP and no clock.
 
     token = base64url( version 1 | key mark 4 | nonce 12 | AES-256-GCM( claims ) | tag 16 )
                        '------ bound -------'

@@ -1,4 +1,4 @@
-"""What one replica writes to another, for nobody else's eyes. It does not know what a letter says, nor how it travels.
+"""Seals what one replica writes to another. It does not know what a letter says, nor how it travels.
 
     letter = version 1 | key mark 4 | writer 16 | number 8 | AES-256-GCM( text ) | tag 16
              '---------------- bound, with the purpose and the addressee ------------'

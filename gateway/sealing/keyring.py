@@ -171,12 +171,6 @@ def parse_secret(text: str) -> bytes:
     return secret
 
 
-def generate_secret(random: Random) -> str:
-    """A new secret in the form that the configuration takes: base64url without padding."""
-    text = binascii.b2a_base64(random(SECRET_BYTES), newline=False).decode("ascii")
-    return text.rstrip("=").replace("+", "-").replace("/", "_")
-
-
 def _is_whole(digits: str, padding: str) -> bool:
     missing = -len(digits) % 4
     return missing != 3 and len(padding) in (0, missing)

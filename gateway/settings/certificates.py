@@ -1,4 +1,4 @@
-"""Certificates and keys from their files into what TLS needs. Opens no connection; a refusal says which file.
+"""Makes TLS contexts of certificate and key files. Opens no connection; a refusal says which file is at fault.
 
 Both sides speak TLS 1.2 or later, and a peer's certificate is always verified:
 nothing here, and no setting, turns that off.

@@ -1,4 +1,4 @@
-"""What no single key can know: settings that are fine one by one and wrong together. Uses no network."""
+"""Finds settings that are fine one by one and wrong together. Uses no network."""
 
 from collections.abc import Iterator
 
@@ -39,12 +39,14 @@ def _keys(settings: Settings) -> Iterator[Problem]:
             yield Problem("sealing.keys_file", str(error))
         else:
             if len({*ring, *more}) < len({*ring}) + len(more):
-                yield Problem("sealing.keys_file", "has a key twice, or one that is in keys too")
+                yield Problem("sealing.keys_file", "contains a key twice, or one that is also in keys")
 
 
 def _store(settings: Settings) -> Iterator[Problem]:
     if settings.store.is_shared and not settings.sealing.keys and settings.sealing.keys_file is None:
-        yield Problem("sealing.keys", "is required with a store that replicas share: each would make its own")
+        yield Problem(
+            "sealing.keys", "is required with a shared store: otherwise each replica would make its own"
+        )
 
 
 def _paths(settings: Settings) -> Iterator[Problem]:
@@ -53,7 +55,7 @@ def _paths(settings: Settings) -> Iterator[Problem]:
         path = settings.path_of(name)
         first = taken.setdefault(path, name)
         if first != name:
-            yield Problem(_at(name, "path"), f"is the same as that of {first}: {path}")
+            yield Problem(_at(name, "path"), f"is the same as for {first}: {path}")
 
 
 def _upstreams(settings: Settings) -> Iterator[Problem]:
@@ -68,14 +70,14 @@ def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
     if asks.roots == "static" and "static_roots" not in asks.model_fields_set:
         yield Problem(_at(name, "asks", "static_roots"), "is required with roots: static; [] means no roots")
     if asks.roots != "static" and asks.static_roots:
-        yield Problem(_at(name, "asks", "static_roots"), "has a meaning only with roots: static")
+        yield Problem(_at(name, "asks", "static_roots"), "only applies with roots: static")
     sessions = upstream.sessions
     # Only what was written: with the default, whoever wants one session would have to say two things.
     if "warm" in sessions.model_fields_set and sessions.warm > sessions.max:
         yield Problem(_at(name, "sessions", "warm"), "is more than sessions.max")
     for burst, rate in (("burst", "per_principal"), ("total_burst", "total")):
         if getattr(upstream.rate, burst) is not None and getattr(upstream.rate, rate) is None:
-            yield Problem(_at(name, "rate", burst), f"has a meaning only with {rate}")
+            yield Problem(_at(name, "rate", burst), f"only applies with {rate}")
     if upstream.settle >= upstream.call_timeout:
         yield Problem(_at(name, "settle"), "should be shorter than call_timeout")
     if upstream.slice and upstream.slice <= upstream.settle:
@@ -84,21 +86,25 @@ def _one_upstream(name: str, upstream: Upstream) -> Iterator[Problem]:
         yield from _shared(name, upstream)
     for tool, names in upstream.input_keys.items():
         if len(set(names)) < len(names) or "" in names:
-            yield Problem(_at(name, "input_keys", tool), "should be names that differ, none of them empty")
+            yield Problem(_at(name, "input_keys", tool), "should be different names, none of them empty")
 
 
 def _way_to(name: str, upstream: Upstream) -> Iterator[Problem]:
     """Either a URL or a command, and nothing that belongs to the other."""
     if upstream.command:
         if upstream.url is not None:
-            yield Problem(_at(name, "command"), "cannot stand beside url: a server listens, or it is started")
+            yield Problem(
+                _at(name, "command"), "cannot be combined with url: a server either listens or is started"
+            )
         if upstream.transport not in ("auto", "stdio"):
             yield Problem(_at(name, "transport"), "can only be stdio with command")
         if upstream.era == "modern":
             yield Problem(_at(name, "era"), "can be modern only with url")
         if upstream.auth.mode == "passthrough":
             # Nobody would check the credentials: every caller with any token at all would be let in.
-            yield Problem(_at(name, "auth", "mode"), "cannot be passthrough with command: it gets no headers")
+            yield Problem(
+                _at(name, "auth", "mode"), "cannot be passthrough with command: a process gets no headers"
+            )
         return
     if upstream.url is None:
         yield Problem(_at(name, "url"), "is required, unless there is a command")
@@ -108,7 +114,7 @@ def _way_to(name: str, upstream: Upstream) -> Iterator[Problem]:
         yield Problem(_at(name, "transport"), "can be stdio only with command")
     for key in ("env", "cwd"):
         if getattr(upstream, key):
-            yield Problem(_at(name, key), "has a meaning only with command")
+            yield Problem(_at(name, key), "only applies with command")
 
 
 def _shared(name: str, upstream: Upstream) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Authentication and TLS settings that are fine one by one and wrong together. Uses no network."""
+"""Finds authentication and TLS settings that are fine one by one and wrong together. Uses no network."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -25,7 +25,7 @@ def check_process(settings: Settings) -> Iterator[Problem]:
             yield Problem(f"tls.{error.key}", error.message)
     if settings.admin_token is not None:
         if settings.admin is None:
-            yield Problem("admin_token", "has a meaning only with admin")
+            yield Problem("admin_token", "only applies with admin")
         if len(settings.admin_token.get_secret_value()) < _LEAST_TOKEN:
             yield Problem("admin_token", f"should have at least {_LEAST_TOKEN} characters")
     if settings.public_url is not None and urlsplit(settings.public_url).query:
@@ -45,7 +45,7 @@ def _tls(name: str, upstream: Upstream) -> Iterator[Problem]:
     if not tls.is_set:
         return
     if upstream.url is None or not upstream.url.lower().startswith("https:"):
-        yield Problem(_at(name, "tls"), "has a meaning only with an https url")
+        yield Problem(_at(name, "tls"), "only applies with an https url")
     if tls.key_file is not None and tls.cert_file is None:
         yield Problem(_at(name, "tls", "cert_file"), "is required with tls.key_file")
         return
@@ -59,22 +59,24 @@ def _tokens(name: str, upstream: Upstream, settings: Settings) -> Iterator[Probl
     auth, jwt = upstream.auth, upstream.auth.jwt
     if auth.mode not in ("jwt", "passthrough"):
         if jwt.issuer is not None:
-            yield Problem(_at(name, "auth", "jwt"), "has a meaning only with mode: jwt or passthrough")
+            yield Problem(_at(name, "auth", "jwt"), "only applies with mode: jwt or passthrough")
         if auth.scopes:
-            yield Problem(_at(name, "auth", "scopes"), "has a meaning only with jwt tokens")
+            yield Problem(_at(name, "auth", "scopes"), "only applies to jwt tokens")
         return
     if auth.scope_includes and not auth.scopes:
-        yield Problem(_at(name, "auth", "scope_includes"), "has a meaning only with scopes")
+        yield Problem(_at(name, "auth", "scope_includes"), "only applies with scopes")
     if jwt.issuer is None:
         if auth.mode == "jwt":
             yield Problem(_at(name, "auth", "jwt", "issuer"), "is required with mode: jwt")
         elif jwt.jwks_url is not None or jwt.jwks_file is not None:
-            yield Problem(_at(name, "auth", "jwt", "issuer"), "is required with the rest of jwt")
+            yield Problem(_at(name, "auth", "jwt", "issuer"), "is required with the other jwt settings")
         elif auth.scopes:
-            yield Problem(_at(name, "auth", "scopes"), "has a meaning only with jwt tokens")
+            yield Problem(_at(name, "auth", "scopes"), "only applies to jwt tokens")
         return
     if (jwt.jwks_url is None) == (jwt.jwks_file is None):
-        yield Problem(_at(name, "auth", "jwt", "jwks_url"), "is required, or jwks_file, not both")
+        yield Problem(
+            _at(name, "auth", "jwt", "jwks_url"), "should be set, or jwks_file instead, but not both"
+        )
     if not jwt.audience and settings.public_url is None:
         yield Problem(_at(name, "auth", "jwt", "audience"), "is required, unless there is a public_url")
     if not jwt.algorithms:
@@ -90,32 +92,37 @@ def _others(name: str, upstream: Upstream) -> Iterator[Problem]:
     auth = upstream.auth
     if auth.mode == "api_key":
         if not auth.api_keys:
-            yield Problem(_at(name, "auth", "api_keys"), "is required with mode: api_key; nobody could call")
+            yield Problem(
+                _at(name, "auth", "api_keys"), "is required with mode: api_key; otherwise nobody could call"
+            )
         if not auth.api_key_headers:
             yield Problem(_at(name, "auth", "api_key_headers"), "should name at least one header")
         if len(set(auth.api_keys.values())) < len(auth.api_keys):
-            yield Problem(_at(name, "auth", "api_keys"), "has the same key under two names")
+            yield Problem(_at(name, "auth", "api_keys"), "contains the same key under two names")
     elif auth.api_keys:
-        yield Problem(_at(name, "auth", "api_keys"), "has a meaning only with mode: api_key")
+        yield Problem(_at(name, "auth", "api_keys"), "only applies with mode: api_key")
     if auth.mode == "header" and not auth.trusted_peers:
         # Without it, whoever can reach the listener is whoever they say they are.
         yield Problem(_at(name, "auth", "trusted_peers"), "is required with mode: header")
     if auth.mode == "header" and any(peer.endswith("/0") for peer in auth.trusted_peers):
-        yield Problem(_at(name, "auth", "trusted_peers"), "trusts everybody; name who stands before us")
+        yield Problem(
+            _at(name, "auth", "trusted_peers"),
+            "trusts everybody; list only the proxies in front of this gateway",
+        )
     if auth.mode != "header" and auth.trusted_peers:
-        yield Problem(_at(name, "auth", "trusted_peers"), "has a meaning only with mode: header")
+        yield Problem(_at(name, "auth", "trusted_peers"), "only applies with mode: header")
 
 
 def _credentials(name: str, upstream: Upstream) -> Iterator[Problem]:
     auth = upstream.auth
     if upstream.command and (auth.upstream_headers or auth.upstream in ("forward", "headers")):
         yield Problem(
-            _at(name, "auth", "upstream"), "has no meaning with command: it gets no headers; use env"
+            _at(name, "auth", "upstream"), "does not apply with command: a process gets no headers; use env"
         )
     if auth.upstream == "headers" and not auth.upstream_headers:
         yield Problem(_at(name, "auth", "upstream_headers"), "is required with upstream: headers")
     if auth.upstream in ("none", "forward") and auth.upstream_headers:
-        yield Problem(_at(name, "auth", "upstream_headers"), f"has no meaning with upstream: {auth.upstream}")
+        yield Problem(_at(name, "auth", "upstream_headers"), f"does not apply with upstream: {auth.upstream}")
     if auth.upstream == "forward" and auth.mode == "none":
         # Sessions would be shared by callers of different credentials.
         yield Problem(_at(name, "auth", "upstream"), "cannot be forward with mode: none; that is passthrough")

@@ -65,7 +65,7 @@ class Environment:
             return ""
         self._referred.add(name)
         if name not in self.variables:
-            self.problems.append(Problem(show(path), f"the environment has no variable {name}"))
+            self.problems.append(Problem(show(path), f"environment variable {name} is not set"))
             return ""
         return self.variables[name]
 
@@ -150,7 +150,7 @@ def _key(part: str, kind: _Kind, path: KeyPath, place: Value) -> tuple[str, _Kin
 def _unknown(part: str, kind: _Kind, path: KeyPath) -> str:
     above = PREFIX + "".join(f"{step}__".replace("-", "_").upper() for step in path)
     hint = did_you_mean(part, fields_of(kind), lambda key: above + key.upper())
-    return f"unknown variable: it is no setting, and the file does not refer to it{hint}"
+    return f"unknown variable: it is not a setting, and the file does not refer to it{hint}"
 
 
 def fields_of(kind: _Kind) -> dict[str, _Kind]:

@@ -31,7 +31,7 @@ def header_value(value: SecretStr) -> SecretStr:
     """What may stand in a header line."""
     text = value.get_secret_value()
     if not text.strip() or not _VALUE.fullmatch(text):
-        raise ValueError("should be what a header may have: not empty, one line, no control characters")
+        raise ValueError("should be a header value: one line, not empty, no control characters")
     return value
 
 

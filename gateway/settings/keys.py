@@ -1,4 +1,4 @@
-"""Sealing keys as they are written down: long enough or not, one per line in a file. Does no cryptography.
+"""Reads sealing keys from text and from files, and checks their length. Does no cryptography.
 
 Reads what the key ring reads, no more and no less (a test holds them together):
 a configuration that passes here must not fail there.
@@ -56,7 +56,7 @@ def read_keys_file(path: Path) -> list[str]:
             raise
         raise KeysFileUnusable("cannot be the path of a file") from None
     if not files or len(files) > _MOST_FILES:
-        raise KeysFileUnusable("is a folder without a key" if not files else "is a folder of too many files")
+        raise KeysFileUnusable("is a folder without keys" if not files else "is a folder with too many files")
     keys: list[str] = []
     for file in files:
         try:
@@ -75,7 +75,7 @@ def _read_one(path: Path) -> list[str]:
     except ValueError:
         raise KeysFileUnusable("cannot be the path of a file") from None
     if len(content) > _LARGEST_FILE:
-        raise KeysFileUnusable("is too large to be a file of keys")
+        raise KeysFileUnusable("is too large for a file of keys")
     try:
         lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
@@ -90,7 +90,7 @@ def _read_one(path: Path) -> list[str]:
             raise KeysFileUnusable(f"line {number} {error}") from None
         keys.append(line)
     if not keys:
-        raise KeysFileUnusable("holds no key")
+        raise KeysFileUnusable("contains no key")
     return keys
 
 

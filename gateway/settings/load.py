@@ -1,4 +1,4 @@
-"""File, environment and command line into `Settings`, or into the list of everything that is wrong with them.
+"""Turns file, environment and command line into `Settings`, or into a list of everything that is wrong with them.
 
     YAML file -> ${NAME} in values -> HOLDFAST_… variables -> command line -> model -> checks between settings
 

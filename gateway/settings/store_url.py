@@ -50,7 +50,7 @@ def check_store_url(url: StoreUrl) -> StoreUrl:
     if parts.scheme not in _REDIS or not parts.hostname or port == 0:
         raise wrong
     if not _DATABASE.fullmatch(parts.path):
-        raise ValueError("should have the number of a database after the host, or nothing")
+        raise ValueError("should have a database number after the host, or nothing")
     if parts.fragment:
         raise ValueError("should not have a #fragment; in a password it is written %23")
     _check_query(parts)
@@ -61,11 +61,11 @@ def _check_query(parts: SplitResult) -> None:
     try:
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
-        raise ValueError("has a query that is not name=value") from None
+        raise ValueError("should have only name=value pairs after ?") from None
     # The library would take any of its own settings from here, time limits included.
     if options.keys() - _TLS_FILES or (options and parts.scheme != "rediss"):
         raise ValueError(
-            "may have only ssl_ca_certs, ssl_certfile and ssl_keyfile after ?, and only rediss://"
+            "should have only ssl_ca_certs, ssl_certfile and ssl_keyfile after ?, and only with rediss://"
         )
 
 

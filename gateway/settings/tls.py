@@ -1,4 +1,4 @@
-"""Certificates of either side, as types. Opens no file; that is for whoever uses them, and for the check."""
+"""TLS settings of either side, as types. Opens no file: that is for `certificates` and for the check."""
 
 from pathlib import Path
 
@@ -6,30 +6,31 @@ from gateway.settings.fields import Section
 
 
 class UpstreamTls(Section):
-    """TLS towards an `https` upstream. Its certificate is always verified: there is no setting against it."""
+    """TLS to an `https` upstream. Its certificate is always verified; no setting turns that off."""
 
     ca_file: Path | None = None
-    """Who vouches for the server, in PEM, instead of the system's authorities; relative to the configuration file."""
+    """The authority that signed the server's certificate, in PEM, instead of the system's authorities; relative to the
+    configuration file."""
     cert_file: Path | None = None
-    """The certificate that we show to the server (mTLS), in PEM, with the chain behind it."""
+    """The certificate that the gateway presents to the server (mTLS), in PEM, followed by its chain."""
     key_file: Path | None = None
-    """Its key, not encrypted; default: in `cert_file`."""
+    """Its private key, not encrypted. Default: it is in `cert_file`."""
 
     @property
     def is_set(self) -> bool:
-        """Is anything said about it?"""
+        """Is any of it set?"""
         return any((self.ca_file, self.cert_file, self.key_file))
 
 
 class ListenTls(Section):
-    """TLS for clients. Default: none, which is for loopback, or behind something that ends TLS."""
+    """TLS for clients. Default: none, which is right on loopback or behind a TLS proxy."""
 
     cert_file: Path | None = None
-    """The certificate, in PEM, with the chain behind it; relative to the configuration file. Read again on SIGHUP."""
+    """The certificate, in PEM, followed by its chain; relative to the configuration file. Read again on SIGHUP."""
     key_file: Path | None = None
-    """Its key, not encrypted; default: in `cert_file`."""
+    """Its private key, not encrypted. Default: it is in `cert_file`."""
 
     @property
     def is_on(self) -> bool:
-        """Is the listener to speak TLS?"""
+        """Does the listener speak TLS?"""
         return self.cert_file is not None

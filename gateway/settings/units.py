@@ -1,4 +1,4 @@
-"""Durations, sizes, addresses and URLs as people write them. Knows no file, no model and no default.
+"""Parses durations, sizes, addresses and URLs as people write them. Knows no file, no model and no default.
 
 Every refusal is a `ValueError` whose text never repeats the value: it may have
 come from the environment, and it may be a secret in the wrong place.

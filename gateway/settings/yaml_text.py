@@ -1,4 +1,4 @@
-"""YAML text into plain values, with every key's path. Knows nothing about what the keys mean.
+"""Turns YAML text into plain values. Knows nothing about what the keys mean.
 
 Stricter than YAML: a key written twice is an error, keys are text (`on:` and `1:`
 are the names they look like), and a document must be of human size.
@@ -61,7 +61,7 @@ class _Build:
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if id(node) in self._open:
-            self.problems.append(Problem(show(path), "holds itself, by an alias"))
+            self.problems.append(Problem(show(path), "contains itself, through an alias"))
             return None
         self._open.add(id(node))
         try:

@@ -1,1 +1,5 @@
-"""Where holds are found when there is more than one process."""
+"""Where replicas find each other's exchanges. It knows ids, times and bytes, and not what they mean.
+
+`protocol` says what a store must do, `memory` and `redis` do it (one set of tests
+for both), `opening` makes one from its address.
+"""

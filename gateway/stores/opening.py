@@ -1,4 +1,4 @@
-"""An address into a store. The only place that knows which kinds there are."""
+"""Opens the store that an address names. The only place that knows which kinds there are."""
 
 from collections.abc import Callable
 

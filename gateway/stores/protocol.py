@@ -1,4 +1,4 @@
-"""What replicas of one gateway must agree on: who is alive, who owns which exchange, and a way to write to each other.
+"""What a store must offer to replicas: who is alive, who owns which exchange, and a way to write to each other.
 
 Every operation is small and atomic. A store never sees an answer or a credential
 in the clear: what replicas write to each other is sealed before it gets here.

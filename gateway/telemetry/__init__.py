@@ -1,1 +1,5 @@
-"""Logs and metrics, each name declared here; what must not be seen is removed here."""
+"""Logs and metrics. It knows nothing of what is logged or counted.
+
+`names` declares every name that leaves the process, `redact` removes from every
+line what must not be seen.
+"""

@@ -48,12 +48,10 @@ class Round(msgspec.Struct, omit_defaults=True, kw_only=True):
     detail: str | None = None
     """`str(error)`: the true cause, for the log only."""
     duration_ms: float
-    upstream_ms: float | None = None
     era: str | None = None
     exchange: str | None = None
     round: int | None = None
     rung: Rung | None = None
-    asks: int | None = None
     error_id: str | None = None
     http_request_id: str | None = None
     """What the client finds in the answer's headers, whoever's the error is; not the `id` of its JSON-RPC request."""
@@ -124,8 +122,6 @@ def _round_json(line: Round) -> bytes:
 
 def _rounded(line: Round) -> Round:
     line.duration_ms = round(line.duration_ms, 3)
-    if line.upstream_ms is not None:
-        line.upstream_ms = round(line.upstream_ms, 3)
     return line
 
 

@@ -1,4 +1,4 @@
-"""structlog, without a library that it takes along for tracebacks in colour wherever that is installed.
+"""Imports structlog without `rich`, which it would load for coloured tracebacks wherever that is installed.
 
 `rich` alone would take a fifth of the time to start, for renderers that are not
 ours. An entry of None in `sys.modules` is Python's own way to say that a module

@@ -1,4 +1,4 @@
-"""What must not be seen is removed here, from every line alike; it knows neither who logs nor where lines go.
+"""Removes from every log line what must not be seen; it knows neither who logs nor where lines go.
 
 Three nets, because each alone has holes: a value under a telling *name* is
 dropped whole; a value of a type that may carry a payload (bytes, objects) is

@@ -1,4 +1,4 @@
-"""Rounds, counted and timed by plain numbers that become metrics when somebody asks; it knows no gateway.
+"""Counts and times rounds in plain numbers, which become metrics when they are scraped; it knows no gateway.
 
 There is a round with every call, and the library's own counters take a lock and
 some checks for each number: here a round is one look-up and two additions.

@@ -1,4 +1,4 @@
-"""Messages of a server that wait for somebody to hear or to read them: so many, and so many bytes. It reads none.
+"""Messages of a server that wait for a reader, bounded in number and in bytes. It reads none.
 
 What the server tells or asks goes when there is too much of it, the oldest
 first: nobody may have the gateway keep gigabytes by talking to nobody. Answers

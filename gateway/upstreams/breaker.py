@@ -1,4 +1,4 @@
-"""When to stop knocking at a server that does not open. A clock is given; it knocks at nothing itself.
+"""A circuit breaker: when to leave a server alone that cannot be reached. It is given a clock, and dials nothing.
 
 CLOSED      calls go through; so many failures in a row open it
 OPEN        calls are turned away, for a while

@@ -20,7 +20,7 @@ from gateway.wire.jsonrpc import encode_notification
 from gateway.wire.versions import MODERN
 
 Ending: TypeAlias = Literal["auto", "delete", "leave"]
-Knock: TypeAlias = Callable[[str, Mapping[str, str], bytes | None], sent]
+Send: TypeAlias = Callable[[str, Mapping[str, str], bytes | None], sent]
 """A request within the session: its verb, headers besides those of the session, and its body."""
 
 _SECONDS: Final = 5.0
@@ -32,7 +32,7 @@ _HARMLESS: Final = encode_notification("notifications/cancelled", {"requestId": 
 """Of a request that never was."""
 
 
-async def end_session(session_id: str, version: str | None, ending: Ending, knock: Knock) -> None:
+async def end_session(session_id: str, version: str | None, ending: Ending, send: Send) -> None:
     """End a session of this revision (None: not known), unless that would end the server.
 
     It may refuse, or be gone: for us the session is over either way.
@@ -42,21 +42,21 @@ async def end_session(session_id: str, version: str | None, ending: Ending, knoc
         async with asyncio.timeout(_SECONDS):
             match ending:
                 case "delete":
-                    await _deleted(knock)
-                case "auto" if not is_doubtful or await _knows_revisions(knock):
-                    await _deleted(knock)
+                    await _deleted(send)
+                case "auto" if not is_doubtful or await _knows_revisions(send):
+                    await _deleted(send)
 
 
-async def _knows_revisions(knock: Knock) -> bool:
-    async with knock("POST", {**_POSTING, names.PROTOCOL_VERSION: MODERN}, _HARMLESS) as response:
+async def _knows_revisions(send: Send) -> bool:
+    async with send("POST", {**_POSTING, names.PROTOCOL_VERSION: MODERN}, _HARMLESS) as response:
         return response.status == 400
 
 
-async def _deleted(knock: Knock) -> None:
+async def _deleted(send: Send) -> None:
     """Said again where it may not have been heard: that does no harm, and nobody else will ever say it."""
     for pause in _AGAIN_SECONDS:
         try:
-            async with knock("DELETE", {}, None):
+            async with send("DELETE", {}, None):
                 return
         except UpstreamLost:
             await asyncio.sleep(pause)

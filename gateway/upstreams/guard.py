@@ -1,4 +1,4 @@
-"""No process outlives the gateway, also when that is killed and cannot say goodbye. It knows no server.
+"""Makes sure that no process outlives the gateway, even if that is killed. It knows no server.
 
 A small process of its own waits for our end of a pipe to close. It is told which
 process groups are ours, and knows a mark that is in the environment of them all.

@@ -1,4 +1,4 @@
-"""What every way over HTTP to a legacy server has in common: the client, redirects, faults in our own words."""
+"""What all HTTP transports to a legacy server share: the client, redirects, faults as errors of ours."""
 
 import ssl
 from collections.abc import Mapping

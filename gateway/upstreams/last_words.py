@@ -1,4 +1,4 @@
-"""What servers' processes write beside the protocol: into the log, within reason; the end of it kept.
+"""Logs what servers' processes write to standard error, at a bounded rate, and keeps the end for error messages.
 
 It knows no process. Lines are the server's own words. What looks like a secret is
 taken out where all lines are redacted, in the log; what the server was given as

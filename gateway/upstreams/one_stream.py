@@ -1,4 +1,4 @@
-"""Whose answer is whose, where everything a server says comes on one stream. It knows no transport.
+"""Matches answers to requests where everything that a server says comes on one stream. It knows no transport.
 
 Answers go to the request that waits for them. All else goes to whoever listens;
 what comes before anybody does (a server may ask in the moment it is initialized)

@@ -1,4 +1,4 @@
-"""Sessions that are being opened. What has been begun is carried through, even if nobody waits for it any more.
+"""Opens sessions, and carries through what has been begun even if nobody waits for it any more.
 
 Cut short, a handshake leaves a session at the server that nobody can ever end: its
 name is in an answer that is not read. Servers without a time-out keep it for ever,

@@ -1,4 +1,4 @@
-"""Calls of one caller, one after the other, where they share a session. It knows neither calls nor sessions."""
+"""Lets the calls of one caller take turns where they share a session. It knows neither calls nor sessions."""
 
 import asyncio
 from collections.abc import Hashable

@@ -1,1 +1,1 @@
-"""Bytes to values and back: JSON-RPC, SSE, header codecs, versions. Pure; it knows no meaning."""
+"""Bytes to values and back: JSON-RPC, SSE, lines, header codecs, versions. Pure; it knows no meaning."""

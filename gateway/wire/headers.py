@@ -17,7 +17,7 @@ PARAM_PREFIX: Final = "Mcp-Param-"
 SESSION_ID: Final = "Mcp-Session-Id"
 LAST_EVENT_ID: Final = "Last-Event-ID"
 REQUEST_ID: Final = "Holdfast-Request-Id"
-"""Ours, on answers: what the line of the round in the log has too."""
+"""Ours, on responses: the id that the log line of the round has, too."""
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 """Where a protected resource says where to log in (RFC 9728); its own path follows."""
@@ -39,7 +39,7 @@ class HeaderUndecodable(ValueError):
 
 
 def is_visible(text: str) -> bool:
-    """Is it what a session id must be: visible ASCII, and some of it?"""
+    """Is it what a session id must be: visible ASCII, and not empty?"""
     return _VISIBLE.fullmatch(text) is not None
 
 

@@ -34,21 +34,21 @@ class Request(Struct, frozen=True):
 
 
 class Notification(Struct, frozen=True):
-    """The peer tells something and wants no answer."""
+    """The peer says something and wants no answer."""
 
     method: str
     params: Params
 
 
 class Result(Struct, frozen=True):
-    """The good answer to the request of this id. Any JSON value: MCP's own rules are applied elsewhere."""
+    """The result of the request of this id. Any JSON value: MCP's own rules are applied elsewhere."""
 
     id: Id
     result: Raw
 
 
 class Failure(Struct, frozen=True):
-    """The bad answer. Servers that could not read the request send no id, or null."""
+    """The error answer. Servers that could not read the request send no id, or null."""
 
     id: Id | None
     code: int
@@ -188,12 +188,12 @@ def encode_notification(method: str, params: Mapping[str, Any] | None = None) ->
 
 
 def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:  # noqa: A002
-    """A good answer."""
+    """The answer to a request that succeeded."""
     return _encode({"jsonrpc": "2.0", "id": id, "result": result})
 
 
 def encode_error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:  # noqa: A002
-    """A bad answer; `id` null where the request's own could not be read."""
+    """An error answer; `id` is null where the request's own could not be read."""
     error = {"code": code, "message": message}
     if data is not None:
         error["data"] = data

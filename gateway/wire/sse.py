@@ -19,7 +19,7 @@ _LONGEST_RETRY: Final = 15
 
 _LINE_ENDS: Final = (b"\n\n", b"\n\r\n")
 _ONE_MESSAGE: Final = re.compile(rb"(?:event: message\r?\n)?data: ([^\r\n]*)\r?\n\r?\n")
-"""An answer as servers send it: all of it in one chunk, and nothing else. There is one with nearly every call."""
+"""The usual answer: one event, whole, in a chunk of its own. A shortcut, because nearly every call ends with one."""
 
 
 class SseEvent(Struct, frozen=True):

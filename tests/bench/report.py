@@ -57,13 +57,13 @@ def as_text(report: Report) -> str:
         f"  {'met    ' if goal.is_met else 'NOT MET'}  {goal.text}: {goal.found}" for goal in goals(report)
     ]
     blocks = [_environment(report), *(table.as_text() for table in _tables(report)), *_remarks(report)]
-    return "\n\n".join([*blocks, "\n".join(["To reach", *verdicts])])
+    return "\n\n".join([*blocks, "\n".join(["Goals", *verdicts])])
 
 
 def as_markdown(report: Report) -> str:
     """For docs/benchmarks.md."""
     rows = [[goal.text, goal.found, "yes" if goal.is_met else "**no**"] for goal in goals(report)]
-    table = Table("To reach", ["goal", "measured", "met"], rows)
+    table = Table("Goals", ["goal", "measured", "met"], rows)
     return "\n\n".join(
         [
             _environment(report),

@@ -59,7 +59,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Outcome:
             f"{line['process']}: {line['event']} {str(line.get('exception', line))[-1500:]}"
             for replica in whole.replicas.values()
             for line in replica.lines()
-            if line.get("event") in {"internal_error", "task_failed"}
+            if line.get("event") == "internal_error"
         ]
         return Outcome(plan, records, judgement, leaks, seconds, whole.redis.version, bugs)
 

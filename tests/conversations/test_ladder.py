@@ -149,6 +149,7 @@ async def test_a_lost_call_that_may_not_run_again_is_refused_precisely(tmp_path:
                 for name in ("reason", "sideEffectsPossible", "canStartAgain")
             }
             assert told == {"reason": "hold_lost", "sideEffectsPossible": True, "canStartAgain": True}
+            await _until_logged(second, '"rung":"refused"')
 
 
 async def test_a_server_that_dies_while_held_is_called_again_where_policy_allows_it(tmp_path: Path) -> None:

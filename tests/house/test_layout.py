@@ -1,6 +1,7 @@
 """The house rules that a machine can check: what stands where, how long it is, and how it begins."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,22 @@ def test_a_package_is_a_door_plate(package: Path) -> None:
     """Ours: a docstring (and the version), no re-exports; what is needed is imported from where it is."""
     tree = ast.parse(package.read_text("utf-8"))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@pytest.mark.parametrize(
+    "package",
+    [path for path in MODULES if path.name == "__init__.py" and path.parent.name != "gateway"],
+    ids=lambda path: path.parent.name,
+)
+def test_a_door_plate_names_only_what_is_behind_the_door(package: Path) -> None:
+    """Ours: a plate that sends a newcomer to a file that is gone is worse than none."""
+    plate = ast.get_docstring(ast.parse(package.read_text("utf-8"))) or ""
+    named = {
+        *re.findall(r"`([a-z_0-9]+)(?:\.\w+)?`", plate),
+        *re.findall(r"^    (\w+) {2,}", plate, re.MULTILINE),
+    }
+    rooms = {path.parent.name for path in MODULES}
+    assert {name for name in named - rooms if not (package.parent / f"{name}.py").exists()} == set()
 
 
 def test_the_imports_keep_to_the_stairs() -> None:

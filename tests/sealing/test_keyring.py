@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sealing.keyring import Key, Keyring, generate_secret, parse_secret
+from gateway.sealing.keyring import Key, Keyring, parse_secret
 
 SECRET = bytes(range(100, 132))
 OTHER = bytes(range(132, 164))
@@ -102,18 +102,6 @@ def test_a_refusal_names_the_place_and_not_the_secret() -> None:
 def test_a_short_secret_makes_no_key() -> None:
     with pytest.raises(ValueError, match=r"at least 32 bytes, this one has 31$"):
         Key(SECRET[:31])
-
-
-def test_a_generated_secret_is_read_back() -> None:
-    text = generate_secret(random.Random(1).randbytes)
-
-    assert len(text) == 43
-    assert parse_secret(text) == random.Random(1).randbytes(32)
-
-
-def test_generated_secrets_are_base64url_without_padding() -> None:
-    assert generate_secret(lambda size: b"\xff" * size) == "_" * 42 + "8"
-    assert generate_secret(lambda size: (b"\xfb\xef\xbe" * size)[:size]) == "-" * 42 + "8"
 
 
 def test_a_key_is_the_same_in_every_process() -> None:

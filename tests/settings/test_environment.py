@@ -56,9 +56,9 @@ def test_what_is_no_reference_is_a_problem(written: str) -> None:
 def test_every_missing_variable_is_named_with_its_path(tmp_path: Path) -> None:
     text = "listen: ${HOST}:${PORT}\nupstreams: {a: {url: 'http://${HOST}/'}}\n"
     assert refused(tmp_path, {}, text) == [
-        "listen: the environment has no variable HOST",
-        "listen: the environment has no variable PORT",
-        "upstreams.a.url: the environment has no variable HOST",
+        "listen: environment variable HOST is not set",
+        "listen: environment variable PORT is not set",
+        "upstreams.a.url: environment variable HOST is not set",
     ]
 
 
@@ -125,7 +125,7 @@ def test_an_empty_variable_takes_an_optional_setting_away(tmp_path: Path) -> Non
 )
 def test_a_variable_that_is_no_setting_is_an_error(tmp_path: Path, name: str, hint: str) -> None:
     """Known trap: settings libraries ignore a misspelt top-level variable in silence."""
-    expected = f"{name}: unknown variable: it is no setting, and the file does not refer to it{hint}"
+    expected = f"{name}: unknown variable: it is not a setting, and the file does not refer to it{hint}"
     assert refused(tmp_path, {name: "x"}) == [expected]
 
 

@@ -69,8 +69,8 @@ def test_a_keys_file_has_one_key_per_line_and_comments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "holds no key"),
-        (b"# only words\n", "holds no key"),
+        (b"", "contains no key"),
+        (b"# only words\n", "contains no key"),
         (GOOD.encode() + b"\nhunter2hunter2\n", "line 2 is too short"),
         (b"\xff\xfe\x00", "not text"),
         (b"#" * (1024**2 + 1), "too large"),
@@ -103,7 +103,7 @@ def test_a_folder_of_keys_is_read_by_the_names_of_its_files(tmp_path: Path) -> N
 
 def test_a_folder_without_keys_or_with_a_bad_one_is_refused_by_the_file_s_name(tmp_path: Path) -> None:
     """Ours: the text never shows a key, also not the beginning of one."""
-    with pytest.raises(KeysFileUnusable, match="folder without a key"):
+    with pytest.raises(KeysFileUnusable, match="folder without keys"):
         read_keys_file(tmp_path)
     (tmp_path / "short").write_text("hunter2")
     with pytest.raises(KeysFileUnusable, match="its file 'short': line 1") as refusal:

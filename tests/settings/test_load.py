@@ -115,9 +115,9 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
         "listne": "unknown key; did you mean listen?",
         "listen": "should be HOST:PORT, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080",
         "admin": "the port should be at most 65535",
-        "sealing.keys[0]": "the environment has no variable ABSENT",
+        "sealing.keys[0]": "environment variable ABSENT is not set",
         "sealing.keys[1]": "is too short: 5 bytes where 32 are needed; see `holdfast keygen`",
-        "sealing.keys[2]": "should be text; put it in quotes if it is meant as such",
+        "sealing.keys[2]": "should be text; if it is meant as text, put it in quotes",
         "sealing.ttl": "should be a duration such as 50ms, 10s, 5m or 1h, or a number of seconds",
         "sealing.keys_file": "cannot be read: No such file or directory",
         "upstreams.one.url": "should be an http:// or https:// URL with a host",
@@ -130,15 +130,15 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path: Path) -> None:
         "upstreams.one.asks.static_roots[0].uri": "is required",
         "upstreams.one.asks.static_roots[1].uri": "should be a file:// URI",
         'upstreams.one.input_keys["a.b"]': "should be a list",
-        "upstreams.one.input_keys.c": "should be names that differ, none of them empty",
+        "upstreams.one.input_keys.c": "should be different names, none of them empty",
         "upstreams.one.path": "should start with '/' and have only letters, digits and . _ ~ - "
         "between slashes",
         "upstreams.one.key_hint": "should not be empty",
-        "upstreams.Bad_Name": "is not a good name: lower-case letters, digits and '-', not '-' first",
+        "upstreams.Bad_Name": "should be a name of lower-case letters, digits and '-', not beginning with '-'",
         "upstreams.two.asks.static_roots": "is required with roots: static; [] means no roots",
-        "upstreams.three.path": "is the same as that of two: /same",
+        "upstreams.three.path": "is the same as for two: /same",
         "upstreams.three.settle": "should be shorter than call_timeout",
-        "upstreams.three.asks.static_roots": "has a meaning only with roots: static",
+        "upstreams.three.asks.static_roots": "only applies with roots: static",
         "upstreams.four": "should be a mapping (key: value)",
         "upstreams.five.url": "is required, unless there is a command",
         "upstreams.six.sessions.warm": "is more than sessions.max",
@@ -196,7 +196,7 @@ def test_the_same_sealing_key_twice_is_a_rotation_gone_wrong(tmp_path: Path) -> 
     text = MINIMAL + f"sealing: {{keys: ['{OTHER_KEY}', {KEY}, '{OTHER_KEY.upper()}'], keys_file: keys}}"
     assert refused(tmp_path, text) == {
         "sealing.keys[2]": "is the same key as [0]",
-        "sealing.keys_file": "has a key twice, or one that is in keys too",
+        "sealing.keys_file": "contains a key twice, or one that is also in keys",
     }
 
 
@@ -294,13 +294,13 @@ def test_a_url_and_a_command_do_not_mix(tmp_path: Path) -> None:
         """,
     )
     assert problems == {
-        "upstreams.both.command": "cannot stand beside url: a server listens, or it is started",
+        "upstreams.both.command": "cannot be combined with url: a server either listens or is started",
         "upstreams.neither.url": "is required, unless there is a command",
         "upstreams.started.transport": "can only be stdio with command",
-        "upstreams.started.auth.mode": "cannot be passthrough with command: it gets no headers",
+        "upstreams.started.auth.mode": "cannot be passthrough with command: a process gets no headers",
         "upstreams.listening.transport": "can be stdio only with command",
-        "upstreams.listening.env": "has a meaning only with command",
-        "upstreams.listening.cwd": "has a meaning only with command",
-        "upstreams.numbers.command[1]": "should be text; put it in quotes if it is meant as such",
-        "upstreams.numbers.env.A": "should be text; put it in quotes if it is meant as such",
+        "upstreams.listening.env": "only applies with command",
+        "upstreams.listening.cwd": "only applies with command",
+        "upstreams.numbers.command[1]": "should be text; if it is meant as text, put it in quotes",
+        "upstreams.numbers.env.A": "should be text; if it is meant as text, put it in quotes",
     }

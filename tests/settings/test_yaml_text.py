@@ -46,7 +46,7 @@ def test_one_anchored_mapping_with_a_merge_is_not_reported_when_used_again() -> 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: &a {b: *a}", Problem("a.b", "holds itself, by an alias")),
+        ("a: &a {b: *a}", Problem("a.b", "contains itself, through an alias")),
         ("a: !secret hunter2", Problem("a", "cannot be read as a YAML value (line 1)")),
         ("a: 2026-99-99", Problem("a", "cannot be read as a YAML value (line 1)")),
         ("a:\n  ? [x]\n  : 1", Problem("a", "a key should be text (line 2)")),

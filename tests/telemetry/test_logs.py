@@ -37,7 +37,6 @@ def finish(outcome: Outcome = Outcome.COMPLETE, target: str = "update_work_item"
         outcome=outcome,
         rung=Rung.LIVE,
         duration_ms=12.34567,
-        upstream_ms=None,
         error_id=None,
         reason=None,
     )
@@ -140,19 +139,19 @@ async def test_many_rounds_do_not_wait_for_the_moment_to_pass(written: Written) 
 def test_lines_below_the_level_are_not_written(stream: io.StringIO) -> None:
     logs.configure("warning", "json", stream)
     log = logs.get_logger()
-    log.info(LogEvent.STARTED)
+    log.info(LogEvent.LISTENING)
     log.warning(LogEvent.EPHEMERAL_KEY)
     assert '"event":"ephemeral_key"' in stream.getvalue()
-    assert "started" not in stream.getvalue()
+    assert "listening" not in stream.getvalue()
 
 
 def test_configuring_again_turns_loggers_that_exist_to_the_new_stream(written: Written) -> None:
     log = logs.get_logger()
-    log.info(LogEvent.STARTED)
+    log.info(LogEvent.LISTENING)
     second = io.StringIO()
     logs.configure("info", "console", second)
     log.info(LogEvent.STOPPED)
-    assert [line["event"] for line in written()] == ["started"]
+    assert [line["event"] for line in written()] == ["listening"]
     assert "stopped" in second.getvalue()
 
 
@@ -160,7 +159,7 @@ def test_secrets_and_answers_under_their_names_never_reach_the_stream(
     written: Written, stream: io.StringIO
 ) -> None:
     logs.get_logger().bind(requestState="HUSH-1").info(
-        LogEvent.STARTED,
+        LogEvent.LISTENING,
         headers={"Authorization": "HUSH-2", "Cookie": "HUSH-3", "Accept": "text/html"},
         inputResponses={"a": {"action": "accept", "content": {"name": "HUSH-4"}}},
         nested=[{"arguments": "HUSH-5", "client_secret": "HUSH-6", "apiKey": "HUSH-7"}],
@@ -192,7 +191,7 @@ def test_an_exception_is_written_with_its_place_and_without_a_text_that_may_quot
 
 def test_our_own_errors_keep_their_text(written: Written) -> None:
     error = UpstreamLost("stream ended after 3 events")
-    logs.get_logger().warning(LogEvent.UPSTREAM_LOST, exc_info=error)
+    logs.get_logger().warning(LogEvent.UPSTREAM_EXITED, exc_info=error)
     assert written()[0]["exception"] == {"type": "UpstreamLost", "text": "stream ended after 3 events"}
 
 
@@ -226,17 +225,17 @@ def test_bytes_go_straight_to_a_stream_that_has_them() -> None:
 
 def test_standard_output_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("info", "json")
-    logs.get_logger().info(LogEvent.STARTED)
-    assert '"event":"started"' in capsys.readouterr().out
+    logs.get_logger().info(LogEvent.LISTENING)
+    assert '"event":"listening"' in capsys.readouterr().out
 
 
 def test_a_terminal_gets_columns_and_a_pipe_gets_json_when_the_format_is_auto(stream: io.StringIO) -> None:
     terminal = Terminal()
     logs.configure("info", "auto", terminal)
-    logs.get_logger().info(LogEvent.STARTED, upstream="crm")
+    logs.get_logger().info(LogEvent.LISTENING, upstream="crm")
     logs.configure("info", "auto", stream)
-    logs.get_logger().info(LogEvent.STARTED, upstream="crm")
-    assert "started upstream=crm\n" in terminal.getvalue()
+    logs.get_logger().info(LogEvent.LISTENING, upstream="crm")
+    assert "listening upstream=crm\n" in terminal.getvalue()
     assert stream.getvalue().startswith('{"ts":')
 
 

@@ -60,7 +60,7 @@ def test_telling_names_are_known_in_every_spelling(name: str) -> None:
     "name",
     [
         "event", "exchange", "round", "upstream", "method", "target", "era", "status", "outcome", "rung",
-        "duration_ms", "upstream_ms", "error_id", "reason", "detail", "logger", "message", "key_id",
+        "duration_ms", "error_id", "reason", "detail", "logger", "message", "key_id",
         "input_key", "keepalive", "content_type", "url", "version", "path", "session", "auth_mode",
     ],
 )  # fmt: skip
