@@ -1,4 +1,4 @@
-"""The keys that seal tickets: how they are read, derived, ordered. It does not know what a ticket says.
+"""The keys that seal tickets: how they are derived and ordered. It does not know what a ticket says.
 
 Rotation, without a ticket refused on the way:
 
@@ -10,9 +10,7 @@ Rotation, without a ticket refused on the way:
 No key leaves this module: others are given operations, not bytes.
 """
 
-import binascii
 import hmac
-import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
@@ -20,17 +18,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from gateway.settings.keys import KEY_BYTES, decode_key
+
 Random: TypeAlias = Callable[[int], bytes]
 """Gives that many unpredictable bytes."""
 
-SECRET_BYTES: Final = 32
-"""The least that a secret may have: as much as the strength of AES-256."""
-
 MARK_BYTES: Final = 4
 """Length of a key's mark in a token. Marks only find the key; the tag proves it."""
-
-_HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
-_BASE64: Final = re.compile(r"([A-Za-z0-9+/]+|[A-Za-z0-9_-]+)(={0,2})")
 
 
 class Key:
@@ -44,8 +38,8 @@ class Key:
     """The same as bytes: what a token carries."""
 
     def __init__(self, secret: bytes) -> None:
-        if len(secret) < SECRET_BYTES:
-            raise ValueError(f"a sealing key needs at least {SECRET_BYTES} bytes, this one has {len(secret)}")
+        if len(secret) < KEY_BYTES:
+            raise ValueError(f"a sealing key needs at least {KEY_BYTES} bytes, this one has {len(secret)}")
         self._aead = AESGCM(_derive(secret, b"seal"))
         self._fingerprint_key = _derive(secret, b"fingerprint")
         self._letter_key = _derive(secret, b"letter")
@@ -125,7 +119,7 @@ class Keyring:
         keys: list[Key] = []
         for place, text in enumerate(secrets, 1):
             try:
-                keys.append(Key(parse_secret(text)))
+                keys.append(Key(decode_key(text)))
             except ValueError as refusal:
                 raise ValueError(f"sealing key {place}: {refusal}") from None
         return cls(keys)
@@ -133,7 +127,7 @@ class Keyring:
     @classmethod
     def ephemeral(cls, random: Random) -> "Keyring":
         """A ring that no other process has and that a restart forgets, with all tickets under it."""
-        return cls([Key(random(SECRET_BYTES))])
+        return cls([Key(random(KEY_BYTES))])
 
     @property
     def first(self) -> Key:
@@ -146,34 +140,6 @@ class Keyring:
 
     def __repr__(self) -> str:
         return f"Keyring(ids={[key.id for key in self.keys]})"
-
-
-def parse_secret(text: str) -> bytes:
-    """Read a secret written as hex, base64 or base64url, padded or not, white space around it ignored.
-
-    Text that is hex as a whole is hex: random bytes do not look so in base64.
-
-    Raises:
-        ValueError: it is none of them, or too short. The text is not repeated.
-    """
-    text = text.strip()
-    if _HEX.fullmatch(text):
-        secret = bytes.fromhex(text)
-    elif (found := _BASE64.fullmatch(text)) and _is_whole(found[1], found[2]):
-        standard = found[1].replace("-", "+").replace("_", "/")
-        secret = binascii.a2b_base64(standard + "=" * (-len(standard) % 4))
-    else:
-        raise ValueError("not hex, base64 or base64url (make one with `holdfast keygen`)")
-    if len(secret) < SECRET_BYTES:
-        raise ValueError(
-            f"only {len(secret)} bytes, at least {SECRET_BYTES} are needed (make one with `holdfast keygen`)"
-        )
-    return secret
-
-
-def _is_whole(digits: str, padding: str) -> bool:
-    missing = -len(digits) % 4
-    return missing != 3 and len(padding) in (0, missing)
 
 
 def _derive(secret: bytes, purpose: bytes) -> bytes:

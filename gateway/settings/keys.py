@@ -1,8 +1,4 @@
-"""Reads sealing keys from text and from files, and checks their length. Does no cryptography.
-
-Reads what the key ring reads, no more and no less (a test holds them together):
-a configuration that passes here must not fail there.
-"""
+"""Reads sealing keys from text and from files, and checks their length. Does no cryptography."""
 
 import binascii
 import re
@@ -10,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 KEY_BYTES: Final = 32
+"""The least that a key may have: the strength of AES-256."""
 _HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+", re.ASCII)
 _BASE64: Final = re.compile(r"([A-Za-z0-9+/]+|[A-Za-z0-9_-]+)(={0,2})", re.ASCII)
 _STANDARD: Final = str.maketrans("-_", "+/")
@@ -22,7 +19,13 @@ class KeysFileUnusable(ValueError):
 
 
 def decode_key(text: str) -> bytes:
-    """Return the bytes of a key in base64url, base64 or hex. A refusal does not repeat the key."""
+    """Return the bytes of a key in base64url, base64 or hex, padded or not, white space around it ignored.
+
+    Text that is hex as a whole is hex: random bytes do not look like that in base64.
+
+    Raises:
+        ValueError: it is none of them, or too short. The text is not repeated.
+    """
     text = text.strip()
     if not text:
         raise ValueError("is empty; `holdfast keygen` prints a key")
