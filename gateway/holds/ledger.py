@@ -60,6 +60,13 @@ class Ledger(Generic[T]):
             self._of[holder] += 1
         return True
 
+    def weigh(self, exchange_id: str, size: int) -> None:
+        """One that waits has another size by now. It stays; there is the less room for others."""
+        if exchange_id in self._held:
+            holder, before = self._held[exchange_id]
+            self._held[exchange_id] = (holder, size)
+            self._held_bytes += size - before
+
     def _is_full(self, holder: str | None, size: int) -> bool:
         has_most = holder is not None and self._max_each is not None and self._of[holder] >= self._max_each
         is_heavy = self._max_bytes is not None and self._held_bytes + size > self._max_bytes

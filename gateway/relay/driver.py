@@ -15,7 +15,7 @@ from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold
 from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected, UpstreamTimedOut
 from gateway.relay.clocks import RoundAlarms, WorkClock
-from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold, seek_rerun
+from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold, seek_rerun, weigh
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
@@ -281,6 +281,8 @@ class Driver:
         for command in commands:
             self._perform(command)
         self._work_clock.run(self._time_out, working=self._exchange.is_working)
+        if self._exchange.state is State.HELD:
+            weigh(self._place, self, self._exchange)
 
     def _perform(self, command: Command) -> None:
         match command:
@@ -368,15 +370,12 @@ class Driver:
         self._reply(reply)
 
     def _enter_hold(self) -> bool:
-        if not open_hold(self._place, self, self._exchange, self._let_expire):
+        if not open_hold(self._place, self, self._exchange, partial(self._expire, HoldEnd.EXPIRED)):
             return False
         self._alarms.stop()
         return True
 
     # --- ends ---------------------------------------------------------------------------
-
-    def _let_expire(self) -> None:
-        self._expire(HoldEnd.EXPIRED)
 
     def _expire(self, end: HoldEnd) -> None:
         self._end_hold(end)
@@ -391,6 +390,7 @@ class Driver:
         outcome = self._exchange.outcome
         if self._exchange.round and outcome is not None:
             self._last_reply = self._last_reply or self._last_word(outcome)
+            self._request = self._request.spent()
             keep(self._place, self.exchange_id, outcome, self._last_reply)
         if self._place.directory.is_sure and (self._speaks is None or self._speaks.is_silent):
             self._call.let_go(release)

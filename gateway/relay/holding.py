@@ -5,14 +5,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.eras.exchange import Exchange
-from gateway.eras.vocabulary import Abort, Ending, RerunJudged
+from gateway.eras.vocabulary import Abort, Complete, CompleteFailure, Ending, RerunJudged
 from gateway.errors import GatewayError, UpstreamLost
 from gateway.relay.listener import Reply
 from gateway.relay.place import Place
 from gateway.relay.request import ClientRequest
 from gateway.stores.protocol import StoreUnavailable
 from gateway.telemetry.names import HoldEnd
-from gateway.wire.jsonrpc import encode
+from gateway.wire.jsonrpc import Failure, encode
 
 if TYPE_CHECKING:
     from gateway.relay.driver import Driver
@@ -30,11 +30,23 @@ def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callab
     return True
 
 
+def weigh(place: Place, driver: "Driver", exchange: Exchange) -> None:
+    """Questions and the outcome may come while the client is away, and count as if they had come before."""
+    place.ledger.weigh(driver.exchange_id, _weight(driver.request, exchange))
+
+
 def _weight(request: ClientRequest, exchange: Exchange) -> int:
     """Bytes that peers have sent and that the hold keeps: what was asked of the server, its questions, the answers."""
     asks = (ask.params for ask in exchange.open_asks.values())
     answers = (entry.answer for entry in exchange.journal)
-    return sum(len(raw) for part in (request.params, *asks, *answers) for raw in part.values())
+    said = sum(len(raw) for part in (request.params, *asks, *answers) for raw in part.values())
+    match exchange.outcome:
+        case Complete(result):
+            return said + len(result)
+        case CompleteFailure(Failure(data=data)) if data is not None:
+            return said + len(data)
+        case _:
+            return said
 
 
 def end_hold(place: Place, exchange_id: str, end: HoldEnd) -> None:

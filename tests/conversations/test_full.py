@@ -7,7 +7,7 @@ from tests.support.callers import callers
 from tests.support.gateways import Gateways, Served
 from tests.support.peers import Running
 from tests.support.python_client import PythonClient, text_of
-from tests.support.scripted import Scripted, asking
+from tests.support.scripted import Scripted, Turn, ask, asking, text_result
 from tests.support.waiting import until
 from tests.support.wire import Answer, Wire, abandoned, accept
 
@@ -77,6 +77,50 @@ async def test_holds_are_bounded_by_their_size_too(newest: Running, gateway: Gat
         assert (await wire.retry(heavy, {"name": accept(name="Ann")})).text.startswith("Hello Ann")
         assert (await wire.tool("ask_name", {"tag": "z" * 400_000})).asked, "there is room again"
         assert (await wire.retry(light, {"name": accept(name="Lee")})).text == "Hello Lee"
+
+
+async def test_what_a_server_says_while_its_client_is_away_weighs_too(gateway: Gateways) -> None:
+    """Ours: `holds.bytes` bounds what is kept, whenever it came; the calls that are held stay as good as before."""
+    may_end = asyncio.Event()
+
+    async def ends_by_itself(turn: Turn) -> None:
+        await turn.stream()
+        number = turn.server.number("ask")
+        await turn.event(ask(number))
+        if number == 1:
+            await may_end.wait()
+            await turn.event(turn.answer(text_result("x" * 2**20)))
+            await turn.finish()
+        await turn.until_left()
+
+    async with Scripted() as server:
+        server.on["tools/call"] = ends_by_itself
+        served = await gateway(server.url, holds={"bytes": "1MiB"})
+        ledger = place_of(served).ledger
+        async with Wire(served.url) as wire:
+            held = await wire.tool("echo")
+            assert (await wire.tool("echo")).asked, "questions are light"
+            may_end.set()
+            await until(lambda: is_over(ledger, 2**20))
+            shed(await wire.tool("echo"))
+            assert len((await wire.retry(held, {"name": accept(name="Ann")})).text) == 2**20
+
+
+async def is_over(ledger: Any, size: int) -> bool:
+    return bool(ledger._held_bytes > size)
+
+
+async def test_of_a_call_that_has_ended_only_its_outcome_is_kept(newest: Running, gateway: Gateways) -> None:
+    """Ours: outcomes wait a while for clients that lost them. What was said before must not wait with them."""
+    served = await gateway(newest.url)
+    async with Wire(served.url) as wire:
+        asked = await wire.tool("ask_name", {"tag": "x" * 100_000})
+        done = await wire.retry(asked, {"name": accept(name="A" * 100_000)})
+        assert done.text.startswith("Hello A")
+        (kept,) = place_of(served).ledger.everyone()
+        assert kept.request.params == {}
+        assert not kept._exchange.journal
+        assert (await wire.retry(asked, {"name": accept(name="A" * 100_000)})).result == done.result
 
 
 async def test_one_listener_too_many_is_shed(newest: Running, gateway: Gateways) -> None:
