@@ -6,7 +6,7 @@ It knows no HTTP and no sealing.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from gateway.eras import vocabulary as words
 from gateway.eras.exchange import Exchange
@@ -14,8 +14,8 @@ from gateway.eras.notifications import is_of_call
 from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold
 from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected, UpstreamTimedOut
+from gateway.relay import holding
 from gateway.relay.clocks import RoundAlarms, WorkClock
-from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold, seek_rerun, weigh
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
@@ -29,9 +29,6 @@ from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Id, Notification, Params
 
 Answers: TypeAlias = Mapping[str, Params]
-
-_MOST_SLICED: Final = 8
-"""Rounds after which none is ended for its length: clients give up after ten, and questions need some as well."""
 
 
 class Driver:
@@ -106,7 +103,7 @@ class Driver:
     def _forget(self, end: HoldEnd) -> None:
         self._alarms.stop()
         self._work_clock.run(self._time_out, working=False)
-        forget(self._place, self, end)
+        holding.forget(self._place, self, end)
 
     @property
     def is_stranded(self) -> bool:
@@ -206,7 +203,7 @@ class Driver:
         self._feed(words.RoundPaused())
 
     def _end_slice(self) -> None:
-        if self._exchange.round < _MOST_SLICED:
+        if self._exchange.round < holding.MOST_SLICED:
             self.pause()
 
     @property
@@ -256,6 +253,8 @@ class Driver:
 
     def hear(self, event: Event) -> None:
         """The call ended, or goes on in another session."""
+        if holding.is_for_another_round(self._place, self, event, self._listeners, self._exchange):
+            self._end_slice()
         self._feed(event)
 
     def hear_ask(self, ask: Ask) -> None:
@@ -282,7 +281,7 @@ class Driver:
             self._perform(command)
         self._work_clock.run(self._time_out, working=self._exchange.is_working)
         if self._exchange.state is State.HELD:
-            weigh(self._place, self, self._exchange)
+            holding.weigh(self._place, self, self._exchange)
 
     def _perform(self, command: Command) -> None:
         match command:
@@ -297,7 +296,7 @@ class Driver:
             case words.StartOver():
                 self._call.start_over(self._request, self)
             case words.SeekRerun():
-                self._place.background.start(seek_rerun(self._place, self, self._feed), "seek-rerun")
+                self._place.background.start(holding.seek_rerun(self._place, self, self._feed), "seek-rerun")
             case words.SendAnswer(ask, result, from_client):
                 self._speaker().answer(ask, result, self._request.principal, from_client=from_client)
             case words.SendRefusal():
@@ -322,7 +321,9 @@ class Driver:
 
     def _speaker(self) -> Speaker:
         if self._speaks is None:
-            self._speaks = Speaker(self._place, self._call, self._feed, partial(may_speak, self._place, self))
+            self._speaks = Speaker(
+                self._place, self._call, self._feed, partial(holding.may_speak, self._place, self)
+            )
         return self._speaks
 
     def _time_out(self) -> None:
@@ -370,7 +371,7 @@ class Driver:
         self._reply(reply)
 
     def _enter_hold(self) -> bool:
-        if not open_hold(self._place, self, self._exchange, partial(self._expire, HoldEnd.EXPIRED)):
+        if not holding.open_hold(self._place, self, self._exchange, partial(self._expire, HoldEnd.EXPIRED)):
             return False
         self._alarms.stop()
         return True
@@ -382,7 +383,7 @@ class Driver:
         self._feed(words.HoldExpired())
 
     def _end_hold(self, end: HoldEnd) -> None:
-        end_hold(self._place, self.exchange_id, end)
+        holding.end_hold(self._place, self.exchange_id, end)
 
     def _release(self, release: words.Release) -> None:
         self._alarms.stop()
@@ -391,7 +392,7 @@ class Driver:
         if self._exchange.round and outcome is not None:
             self._last_reply = self._last_reply or self._last_word(outcome)
             self._request = self._request.spent()
-            keep(self._place, self.exchange_id, outcome, self._last_reply)
+            holding.keep(self._place, self.exchange_id, outcome, self._last_reply)
         if self._place.directory.is_sure and (self._speaks is None or self._speaks.is_silent):
             self._call.let_go(release)
         else:

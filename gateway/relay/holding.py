@@ -1,13 +1,22 @@
 """The books about one exchange that its client has left: opened, closed, its outcome kept. It drives nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.eras.exchange import Exchange
-from gateway.eras.vocabulary import Abort, Complete, CompleteFailure, Ending, RerunJudged
+from gateway.eras.states import State
+from gateway.eras.vocabulary import (
+    Abort,
+    Complete,
+    CompleteFailure,
+    Ending,
+    Event,
+    RerunJudged,
+    UpstreamAnswered,
+)
 from gateway.errors import GatewayError, UpstreamLost
-from gateway.relay.listener import Reply
+from gateway.relay.listener import Listener, Reply
 from gateway.relay.place import Place
 from gateway.relay.request import ClientRequest
 from gateway.stores.protocol import StoreUnavailable
@@ -17,17 +26,40 @@ from gateway.wire.jsonrpc import Failure, encode
 if TYPE_CHECKING:
     from gateway.relay.driver import Driver
 
+MOST_SLICED: Final = 8
+"""Rounds after which we end none: clients give up after ten, and questions need some as well."""
+
+_LARGEST_EVENT: Final = 1_000_000
+"""Bytes of a result. The Python client reads no event of more than a mebibyte, and JSON of any size."""
+
+
+def is_for_another_round(
+    place: Place, driver: "Driver", event: Event, listeners: Iterable[Listener], exchange: Exchange
+) -> bool:
+    """Is this a result too large for a stream that has begun? As JSON its client can read it: in the next round."""
+    match event:
+        case UpstreamAnswered(result) if exchange.state is State.CALLING and len(result) > _LARGEST_EVENT:
+            room = place.ledger.has_room(
+                driver.exchange_id, _holder(driver), _weight(driver.request, exchange)
+            )
+            return room and any(listener.is_streamed for listener in listeners)
+        case _:
+            return False
+
 
 def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callable[[], None]) -> bool:
     """Its client is away now; `expire` is for when it does not come back. False: there is no room for one more."""
-    principal = driver.principal
-    holder = principal.id if principal.is_authenticated else None
-    if not place.ledger.hold(driver.exchange_id, driver, holder, _weight(driver.request, exchange)):
+    if not place.ledger.hold(driver.exchange_id, driver, _holder(driver), _weight(driver.request, exchange)):
         return False
     place.expiries.set(driver.exchange_id, expire)
     place.pool.park()
     place.metrics.hold_opened(place.name)
     return True
+
+
+def _holder(driver: "Driver") -> str | None:
+    """Nobody in particular has no share of the holds."""
+    return driver.principal.id if driver.principal.is_authenticated else None
 
 
 def weigh(place: Place, driver: "Driver", exchange: Exchange) -> None:

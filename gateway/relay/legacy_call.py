@@ -163,7 +163,6 @@ class LegacyCall:
             heard_by.hear(_ended(answer))
 
     async def _run_over(self, request: ClientRequest, heard_by: Hearer) -> None:
-        self._is_renewed = False
         try:
             await self._change_session(request, heard_by)
         except GatewayError as error:
@@ -193,7 +192,6 @@ class LegacyCall:
         self.let_go(Release(reusable=False))
         self.session = session = await self._place.pool.lease(request.caller(), new=True)
         self._is_leased = True
-        self.request_id = None
         session.listener = heard_by
         session.served_calls += 1
         early, session.early_asks = session.early_asks, []
