@@ -165,7 +165,7 @@ class Driver:
             case _:
                 self._consumed = consumed
                 if request.principal.authorization is not None:
-                    self._call.session.authorize(request.principal.authorization)  # may be a refreshed one
+                    self._place.pool.authorize(self._call.session, request.principal.authorization)
                 self._request = request
                 self._end_hold(HoldEnd.ANSWERED)
                 self._admit(listener)
