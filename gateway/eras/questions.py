@@ -264,7 +264,7 @@ class Questions:
         """
         self.open = {key: ask for key, ask in self.open.items() if ask.id is None}
         self.remember(self.all_answers)
-        self.journal, self._marks = [], {}
+        self.journal, self.needs, self._marks = [], {}, {}
         self._taken -= {entry.key for entry in self._remembered}
 
     def forget(self) -> tuple[Ask, ...]:

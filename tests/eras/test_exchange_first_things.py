@@ -167,6 +167,15 @@ def test_what_was_answered_in_the_lost_session_is_told_in_the_new_one_too() -> N
     assert [entry.key for entry in talk.exchange.journal] == ["roots-1"]
 
 
+def test_a_need_of_the_lost_session_is_not_held_against_the_call_in_the_new_one() -> None:
+    talk = Conversation(can={})
+    talk.call()
+    assert talk.asked(sampling(0)) == [("refuse", 0, -32601)]
+
+    assert talk.on(SessionChanged()) == ["call"]
+    assert talk.on(failed()) == [("failed", -32603), REUSABLE]
+
+
 def test_another_run_waits_for_what_its_session_asks_first() -> None:
     talk = Conversation(early=[roots(0)])
     talk.call()
