@@ -173,3 +173,25 @@ async def test_a_server_that_is_down_is_left_alone_and_found_again(gateway: Gate
             breaker._opened_at -= 3600
             assert (await wire.tool("echo")).text == "done"
             assert (await wire.tool("echo")).text == "done"
+
+
+async def test_operators_see_how_many_calls_are_held_and_how_their_holds_ended(gateway: Gateways) -> None:
+    """Ours: what is held is bounded, so operators must see how near the bound is; each hold ends once."""
+    async with Scripted() as server:
+        server.on["tools/call"] = asking
+        served = await gateway(server.url, holds={"ttl": "2s"})
+        value = served.gateway._metrics.registry.get_sample_value
+        here = {"upstream": "legacy"}
+
+        def counted() -> list[float]:
+            ended = [value("holdfast_holds_total", {**here, "end": end}) for end in ("answered", "expired")]
+            timed = value("holdfast_hold_seconds_count", here)
+            return [number or 0 for number in (value("holdfast_holds_open", here), *ended, timed)]
+
+        async with Wire(served.url) as wire:
+            answered, _ = await wire.tool("echo"), await wire.tool("echo")
+            assert counted() == [2, 0, 0, 0]
+            await wire.retry(answered, {"name": accept(name="Ann")})
+            assert counted() == [1, 1, 0, 1]
+            await server.wait("notifications/cancelled")
+            assert counted() == [0, 1, 1, 2]
