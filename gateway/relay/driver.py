@@ -346,7 +346,8 @@ class Driver:
 
     def _ask_client(self, hold: Hold) -> Reply:
         ticket = self.passport.write(self._place, self.exchange_id, self._exchange, self._request, self._call)
-        return input_required(hold.requests, ticket, self._call.server)
+        asked = holding.readable(hold, self._listeners, self._exchange.round)
+        return input_required(asked, ticket, self._call.server)
 
     def _hold(self, hold: Hold) -> None:
         if not self._enter_hold():

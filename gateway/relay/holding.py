@@ -1,8 +1,8 @@
 """The books about one exchange that its client has left: opened, closed, its outcome kept. It drives nothing."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.eras.exchange import Exchange
 from gateway.eras.states import State
@@ -12,6 +12,7 @@ from gateway.eras.vocabulary import (
     CompleteFailure,
     Ending,
     Event,
+    Hold,
     RerunJudged,
     UpstreamAnswered,
 )
@@ -30,7 +31,7 @@ MOST_SLICED: Final = 8
 """Rounds after which we end none: clients give up after ten, and questions need some as well."""
 
 _LARGEST_EVENT: Final = 1_000_000
-"""Bytes of a result. The Python client reads no event of more than a mebibyte, and JSON of any size."""
+"""Bytes of a result or of questions. The Python client reads no event of more than a mebibyte, but any JSON."""
 
 
 def is_for_another_round(
@@ -45,6 +46,12 @@ def is_for_another_round(
             return room and any(listener.is_streamed for listener in listeners)
         case _:
             return False
+
+
+def readable(hold: Hold, listeners: Iterable[Listener], round_: int) -> Mapping[str, Any]:
+    """The questions; none if they are too large for a stream that has begun: who comes back is asked them as JSON."""
+    is_streamed = any(listener.is_streamed for listener in listeners) and round_ <= MOST_SLICED
+    return {} if is_streamed and len(encode(hold.requests)) > _LARGEST_EVENT else hold.requests
 
 
 def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callable[[], None]) -> bool:

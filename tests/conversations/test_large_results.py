@@ -51,6 +51,19 @@ async def streamed(wire: Wire, when: asyncio.Event, asked: Answer | None = None)
     return answer
 
 
+async def called(client: PythonClient, when: asyncio.Event) -> str:
+    """The text that the tool comes to; it may speak when the response is a stream."""
+    call = asyncio.ensure_future(client.tool("echo"))
+
+    async def streams() -> bool:
+        last = client.rounds[-1] if client.rounds else None
+        return last is not None and last.method == "tools/call" and last.is_stream
+
+    await until(streams)
+    when.set()
+    return text_of(await call)
+
+
 @pytest.mark.requirement("R29")
 @pytest.mark.parametrize("questions", [0, 1])
 async def test_the_python_client_reads_a_large_result_of_a_long_call(
@@ -62,18 +75,36 @@ async def test_the_python_client_reads_a_large_result_of_a_long_call(
     served = await gateway(server.url, settings=STREAMS)
 
     async with PythonClient(served.url) as client:
-        call = asyncio.ensure_future(client.tool("echo"))
-
-        async def streams() -> bool:
-            last = client.rounds[-1] if client.rounds else None
-            return last is not None and last.method == "tools/call" and last.is_stream
-
-        await until(streams)
-        when.set()
-        assert len(text_of(await call)) == LARGE
+        assert len(await called(client, when)) == LARGE
 
     assert client.results("tools/call")[-2:] == ["input_required", "complete"]
     assert len(server.seen("tools/call")) == 1
+
+
+@pytest.mark.requirement("R29")
+async def test_the_python_client_reads_a_large_question_of_a_long_call(
+    gateway: Gateways, server: Scripted
+) -> None:
+    """Ours: a picture for the client's model. It is asked in a round of its own, once."""
+    when = asyncio.Event()
+    message = {"role": "user", "content": {"type": "text", "text": "x" * LARGE}}
+
+    async def asks(turn: Turn) -> None:
+        await turn.stream()
+        await when.wait()
+        await turn.event(ask(1, "sampling/createMessage", {"messages": [message], "maxTokens": 9}))
+        told = await turn.answered(1)
+        await turn.event(turn.answer(text_result(str(told and told["result"]["role"]))))
+        await turn.finish()
+
+    server.on["tools/call"] = asks
+    served = await gateway(server.url, settings=STREAMS)
+
+    async with PythonClient(served.url) as client:
+        assert await called(client, when) == "assistant"
+
+    assert client.person.kinds == ["sampling/createMessage"]
+    assert client.results("tools/call") == ["input_required", "input_required", "complete"]
 
 
 async def test_the_next_round_is_asked_nothing_and_answered_at_once_as_json(
