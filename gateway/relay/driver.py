@@ -22,7 +22,7 @@ from gateway.relay.machines import new_exchange
 from gateway.relay.passport import Passport
 from gateway.relay.place import Place
 from gateway.relay.replies import ending_reply, input_required, too_late
-from gateway.relay.request import ClientRequest, Principal
+from gateway.relay.request import ClientRequest
 from gateway.relay.speaker import Speaker, count_ask
 from gateway.telemetry.names import AskDisposition, HoldEnd
 from gateway.upstreams.session import Session
@@ -88,11 +88,6 @@ class Driver:
         self.passport.is_out = True
         self._place.ledger.know(self.exchange_id, self)
         self.begin(listener, {})
-
-    @property
-    def principal(self) -> Principal:
-        """Whose exchange it is."""
-        return self._request.principal
 
     def disown(self) -> None:
         """Another replica has it by now: let go of everything here without a word to the server."""
@@ -199,8 +194,9 @@ class Driver:
     # --- rounds that end before the call does ------------------------------------------
 
     def pause(self) -> None:
-        """End the running round, if there is one, with a ticket and no question: the call goes on."""
-        self._feed(words.RoundPaused())
+        """End the running round, if there is one and room for a hold, with a ticket and no question; not the call."""
+        if holding.has_room(self._place, self, self._exchange):
+            self._feed(words.RoundPaused())
 
     def _end_slice(self) -> None:
         if self._exchange.round < holding.MOST_SLICED:
@@ -253,7 +249,7 @@ class Driver:
 
     def hear(self, event: Event) -> None:
         """The call ended, or goes on in another session."""
-        if holding.is_for_another_round(self._place, self, event, self._listeners, self._exchange):
+        if holding.is_for_another_round(event, self._listeners, self._exchange.state):
             self._end_slice()
         self._feed(event)
 

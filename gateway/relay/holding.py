@@ -34,16 +34,11 @@ _LARGEST_EVENT: Final = 1_000_000
 """Bytes of a result or of questions. The Python client reads no event of more than a mebibyte, but any JSON."""
 
 
-def is_for_another_round(
-    place: Place, driver: "Driver", event: Event, listeners: Iterable[Listener], exchange: Exchange
-) -> bool:
+def is_for_another_round(event: Event, listeners: Iterable[Listener], state: State) -> bool:
     """Is this a result too large for a stream that has begun? As JSON its client can read it: in the next round."""
     match event:
-        case UpstreamAnswered(result) if exchange.state is State.CALLING and len(result) > _LARGEST_EVENT:
-            room = place.ledger.has_room(
-                driver.exchange_id, _holder(driver), _weight(driver.request, exchange)
-            )
-            return room and any(listener.is_streamed for listener in listeners)
+        case UpstreamAnswered(result) if state is State.CALLING and len(result) > _LARGEST_EVENT:
+            return any(listener.is_streamed for listener in listeners)
         case _:
             return False
 
@@ -52,6 +47,11 @@ def readable(hold: Hold, listeners: Iterable[Listener], round_: int) -> Mapping[
     """The questions; none if they are too large for a stream that has begun: who comes back is asked them as JSON."""
     is_streamed = any(listener.is_streamed for listener in listeners) and round_ <= MOST_SLICED
     return {} if is_streamed and len(encode(hold.requests)) > _LARGEST_EVENT else hold.requests
+
+
+def has_room(place: Place, driver: "Driver", exchange: Exchange) -> bool:
+    """Could it be held now? A call that runs is not to be lost for a round that could as well go on."""
+    return place.ledger.has_room(driver.exchange_id, _holder(driver), _weight(driver.request, exchange))
 
 
 def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callable[[], None]) -> bool:
@@ -66,7 +66,8 @@ def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callab
 
 def _holder(driver: "Driver") -> str | None:
     """Nobody in particular has no share of the holds."""
-    return driver.principal.id if driver.principal.is_authenticated else None
+    principal = driver.request.principal
+    return principal.id if principal.is_authenticated else None
 
 
 def weigh(place: Place, driver: "Driver", exchange: Exchange) -> None:
