@@ -21,7 +21,7 @@ from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
 from gateway.relay.passport import Passport
 from gateway.relay.place import Place
-from gateway.relay.replies import ending_reply, input_required, too_late
+from gateway.relay.replies import ending_reply, input_required, own_fault, too_late
 from gateway.relay.request import ClientRequest
 from gateway.relay.speaker import Speaker, count_ask
 from gateway.telemetry.names import AskDisposition, HoldEnd
@@ -274,7 +274,11 @@ class Driver:
 
     def _perform_all(self, commands: list[Command]) -> None:
         for command in commands:
-            self._perform(command)
+            try:
+                self._perform(command)
+            except Exception as error:  # noqa: BLE001 - our bug must keep neither a client waiting nor a session
+                self._last_reply = own_fault(error)
+                self._reply(self._last_reply)
         self._work_clock.run(self._time_out, working=self._exchange.is_working)
         if self._exchange.state is State.HELD:
             holding.weigh(self._place, self, self._exchange)
