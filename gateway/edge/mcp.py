@@ -36,6 +36,7 @@ from gateway.relay.endpoint import address_in
 from gateway.relay.listener import Ear, Listener, Reply
 from gateway.relay.passage import HeaderLines, Knock, Passage
 from gateway.relay.relay import FETCHED_METHODS, Relay
+from gateway.relay.replies import own_fault
 from gateway.relay.request import ClientRequest, Principal
 from gateway.settings.model import Limits
 from gateway.settings.upstream import Rate
@@ -189,7 +190,7 @@ class Endpoint:
         except ConnectionError:
             return web.Response(status=499)  # the client left while we wrote; nobody reads this
         except Exception as error:  # noqa: BLE001 - the last resort: our bug must not become a stack trace on the wire
-            turn.reply = self._notes.own_fault(error)
+            turn.reply = own_fault(error)
             return json_response(turn.reply, modern.id)
         finally:
             if turn.heard is not None:
@@ -322,7 +323,7 @@ class Endpoint:
         except ConnectionError:
             return web.Response(status=499)
         except Exception as error:  # noqa: BLE001 - as above
-            reply = self._notes.own_fault(error)
+            reply = own_fault(error)
             return json_response(reply, legacy.id)
         finally:
             self._notes.round(request, legacy.method or request.method, None, reply, started, era=LEGACY)

@@ -8,12 +8,11 @@ from aiohttp import hdrs, web
 
 from gateway.edge.refusals import Refusals
 from gateway.edge.request_ids import id_of
-from gateway.errors import GatewayError
 from gateway.relay.listener import Ear, Reply
 from gateway.relay.request import ClientRequest
 from gateway.telemetry.logs import Round, get_logger, round_finished
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.names import LogEvent, Outcome, Rung
+from gateway.telemetry.names import Outcome, Rung
 from gateway.wire import headers as names
 from gateway.wire.versions import MODERN
 
@@ -49,12 +48,6 @@ class Notes:
         self._upstream = upstream
         self._metrics = metrics
         self._log = get_logger()
-
-    def own_fault(self, cause: Exception) -> Reply:
-        """A bug of ours: the client learns its id, the log has the rest under it."""
-        reply = Reply.of(GatewayError("see internal_error"))
-        self._log.error(LogEvent.INTERNAL_ERROR, error_id=reply.error_id, exc_info=cause)
-        return reply
 
     def round(
         self,

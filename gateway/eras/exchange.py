@@ -24,29 +24,18 @@ from typing import Any, Final, assert_never
 from gateway import errors
 from gateway.eras import vocabulary as events
 from gateway.eras.asks import KeyNaming, asks_of_url_failure
+from gateway.eras.endings import PAGE_NOT_OPENED, judged, lacking
 from gateway.eras.policy import AskPolicy
 from gateway.eras.questions import MOST_HEARD, MOST_OPEN, Entry, Questions
-from gateway.eras.reruns import MOST_RUNS, Past, is_error, is_lost_on_its_way, is_worth_another_run
+from gateway.eras.reruns import MOST_RUNS, Past, is_lost_on_its_way, is_worth_another_run
 from gateway.eras.states import WORKING, State
-from gateway.eras.vocabulary import (
-    Abort,
-    Ask,
-    Command,
-    Complete,
-    CompleteFailure,
-    Ending,
-    Event,
-    Hold,
-    Reject,
-    Release,
-)
-from gateway.wire.jsonrpc import Failure, Params, Raw
+from gateway.eras.vocabulary import Abort, Ask, Command, CompleteFailure, Ending, Event, Hold, Reject, Release
+from gateway.wire.jsonrpc import Failure, Params
 
 MAX_ROUNDS: Final = 64
 """Clients give up after 10 rounds; a call that asks on and on must not hold a session for ever."""
 
 _ENDED: Final = "The call has ended"
-_NOT_OPENED: Final = Failure(None, -32603, "The user did not open the page that the server asked for", None)
 
 
 class Exchange:
@@ -160,7 +149,7 @@ class Exchange:
     def _hear_upstream(self, event: events.UpstreamEvent) -> list[Command]:
         match event:
             case events.UpstreamAnswered(result):
-                return self._end_call(self._judge(result))
+                return self._end_call(judged(result, self._asked.needs))
             case events.UpstreamAsked(ask):
                 return self._take(ask)
             case events.UpstreamWithdrew(ask_id):
@@ -177,9 +166,8 @@ class Exchange:
                 return self._break_off("The server did not take an answer", error) if self._is_running else []
             case events.AnswerRefused(ask, error):
                 return self._take_back(ask, error)
-            case events.SessionChanged():
-                self._asked.change_session()
-                return self._unsettle()
+            case events.SessionChanged(early):
+                return self._change_session(early)
             case _:
                 assert_never(event)
 
@@ -203,9 +191,7 @@ class Exchange:
         self._expect(State.IDLE)
         self._asked.meet(event.capabilities, event.answers)
         self.state = State.GATED
-        if not self._early:
-            return self._send_call()
-        return [*(command for ask in self._early for command in self._take(ask)), *self._go_on()]
+        return self._meet_session(self._early)
 
     def _resume(self, event: events.ClientRetried) -> list[Command]:
         self._expect(State.HELD)
@@ -224,9 +210,9 @@ class Exchange:
         if self.outcome is not None:
             return [*commands, *self._hear_outcome(self.outcome)]
         if is_page_refused:
-            return [*commands, *self._finish(CompleteFailure(_NOT_OPENED))]
+            return [*commands, *self._finish(PAGE_NOT_OPENED)]
         if self._resend and self._asked.needs:
-            return [*commands, *self._finish(self._lacking())]
+            return [*commands, *self._finish(lacking(self._asked.needs))]
         if given or self._asked.has_news or not self.open_asks:
             return [*commands, *self._go_on()]
         return [*commands, *self._hold()]
@@ -272,7 +258,7 @@ class Exchange:
         if urls and self.state is not State.HELD:
             return self._hold_for_urls(urls, failure)
         if self._asked.needs and not urls:
-            return self._end_call(self._lacking())
+            return self._end_call(lacking(self._asked.needs))
         return self._end_call(CompleteFailure(failure))
 
     def _hold_for_urls(self, urls: Sequence[Ask], failure: Failure) -> list[Command]:
@@ -283,14 +269,10 @@ class Exchange:
         for ask in urls[:MOST_OPEN]:
             self._asked.take(ask)  # an ask without an id is told nothing
         if self._asked.needs:
-            return [*commands, *self._end_call(self._lacking())]
+            return [*commands, *self._end_call(lacking(self._asked.needs))]
         if any(ask.id is None for ask in self.open_asks.values()):
             return [*commands, *self._hold()]
         return [*commands, *self._end_call(CompleteFailure(failure))]  # policy declined them all
-
-    def _judge(self, result: Raw) -> Ending:
-        """A tool that failed after we had to refuse its question failed for want of that capability."""
-        return self._lacking() if self._asked.needs and is_error(result) else Complete(result)
 
     def _lose(self, error: errors.GatewayError) -> list[Command]:
         was_running, self._is_running = self._is_running, False
@@ -303,10 +285,26 @@ class Exchange:
         """Policy has spoken, or took too long: the client still listens."""
         return self._run_again({}) if is_allowed else self._finish(self.outcome or self._lost("hold_lost"))
 
+    def _change_session(self, early: Sequence[Ask]) -> list[Command]:
+        """The new session was told nothing yet, and what is asked first there may decide what the call can do."""
+        self._asked.change_session()
+        self._is_running = False
+        if self.state is not State.HELD:
+            self.state = State.GATED
+        return self._meet_session(early)
+
     # --- transitions -------------------------------------------------------------
 
+    def _meet_session(self, early: Sequence[Ask]) -> list[Command]:
+        if not early:
+            return self._send_call()
+        commands = [command for ask in early for command in self._take(ask)]
+        # In a pause the client is away: the call is sent when it is back.
+        return commands if self.state is State.HELD else [*commands, *self._go_on()]
+
     def _send_call(self) -> list[Command]:
-        self.state = State.CALLING
+        if self.state is not State.HELD:
+            self.state = State.CALLING
         self._is_running = self._has_run = True
         self._resend = False
         return [events.SendCall()]
@@ -360,10 +358,10 @@ class Exchange:
     def _let_go(self) -> list[Command]:
         """Leave the session behind; to whoever gets it next, if it is as good as before."""
         self.state = State.DONE
-        closed = self._close_asks_of_call()
+        commands = self._close_asks_of_call()
         if not self._is_sound:
-            return [*closed, *self._asked.close(_ENDED), Release(reusable=False)]
-        return [Release(reusable=True, leftover=self._asked.forget())]
+            commands += self._asked.close(_ENDED)
+        return [*commands, Release(reusable=self._is_sound, leftover=self._asked.forget())]
 
     def _break_off(self, reason: str, error: errors.GatewayError) -> list[Command]:
         """The call has failed, though the server does not know it yet."""
@@ -387,9 +385,6 @@ class Exchange:
         if self.outcome is not None:
             return self._let_go()
         return self._abandon("Nobody answered in time", self._lost("hold_expired"))
-
-    def _lacking(self) -> Abort:
-        return Abort(errors.CapabilityMissing(self._asked.needs))
 
     def _lost(self, cause: str) -> Abort:
         return Abort(errors.CallLost(cause, side_effects_possible=self._has_run))

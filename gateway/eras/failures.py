@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec.json import Decoder
 
 from gateway.eras.shapes import NULL, fits
-from gateway.wire.jsonrpc import Failure, Params, Raw, decode_members
+from gateway.wire.jsonrpc import Failure, NotJson, Params, Raw, decode_members
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -102,5 +102,8 @@ def _with(data: Any, name: str, value: Any) -> Any:
         return data
     if data is None:
         return {name: value}
-    members = decode_members(data) if isinstance(data, Raw) else data
+    try:
+        members = decode_members(data) if isinstance(data, Raw) else data
+    except NotJson:  # too deep to be taken apart; as it is it can be carried
+        return data
     return data if not isinstance(members, dict) else {name: value, **members}

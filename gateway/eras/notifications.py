@@ -74,8 +74,11 @@ class RoundFilter:
         # basic/patterns/progress: the value MUST increase with each notification.
         if self._reached is not None and progress <= self._reached:
             return None
+        mended = mend_members(_Progress, notification.params)
+        if mended is None:
+            return None  # an integer beyond all bounds: without it nothing is told
         self._reached = progress
-        return {**(mend_members(_Progress, notification.params) or {}), "progressToken": self._token}
+        return {**mended, "progressToken": self._token}
 
     def _admit_log(self, notification: Notification) -> Mapping[str, Any] | None:
         level = _value(notification.params, "level")

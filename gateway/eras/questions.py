@@ -258,12 +258,18 @@ class Questions:
         return [(key, ask) for key, ask in self.open.items() if key in self._shown]
 
     def change_session(self) -> None:
-        """What was asked in the old session cannot be answered in the new one, where ids start again."""
+        """What was asked in the old session cannot be answered in the new one, where ids start again.
+
+        What was answered there is known, should it be asked again.
+        """
         self.open = {key: ask for key, ask in self.open.items() if ask.id is None}
-        self._marks = {}
+        self.remember(self.all_answers)
+        self.journal, self.needs, self._marks = [], {}, {}
+        self._taken -= {entry.key for entry in self._remembered}
 
     def forget(self) -> tuple[Ask, ...]:
-        """Nothing is open any more; returns what the server still waits for."""
+        """The exchange has ended, and its books are closed; returns what the server still waits for."""
+        self.journal, self._remembered, self._late, self._ahead, self._marks = [], [], {}, {}, {}
         if not self.open:
             return ()
         waiting = tuple(ask for ask in self.open.values() if ask.id is not None)

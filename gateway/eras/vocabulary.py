@@ -109,7 +109,10 @@ class AnswerRefused(Struct, frozen=True):
 
 
 class SessionChanged(Struct, frozen=True):
-    """The server had lost the session before the call ran; the call goes on in a new one."""
+    """The call, which has not run, goes on in a new session, to be sent there anew: the old one was lost."""
+
+    early: tuple[Ask, ...] = ()
+    """What the server asked in it already, before any call."""
 
 
 class SettleElapsed(Struct, frozen=True):

@@ -50,7 +50,7 @@ class Ledger(Generic[T]):
 
         One that was held before is always let in: a user who has answered must not lose the call to newcomers.
         """
-        if exchange_id not in self._known and self._is_full(holder, size):
+        if not self.has_room(exchange_id, holder, size):
             return False
         self._known[exchange_id] = exchange
         self._let_go(exchange_id)
@@ -59,6 +59,17 @@ class Ledger(Generic[T]):
         if holder is not None:
             self._of[holder] += 1
         return True
+
+    def has_room(self, exchange_id: str, holder: str | None = None, size: int = 0) -> bool:
+        """Would `hold` let it in?"""
+        return exchange_id in self._known or not self._is_full(holder, size)
+
+    def weigh(self, exchange_id: str, size: int) -> None:
+        """One that waits has another size by now. It stays; there is the less room for others."""
+        if exchange_id in self._held:
+            holder, before = self._held[exchange_id]
+            self._held[exchange_id] = (holder, size)
+            self._held_bytes += size - before
 
     def _is_full(self, holder: str | None, size: int) -> bool:
         has_most = holder is not None and self._max_each is not None and self._of[holder] >= self._max_each

@@ -6,7 +6,7 @@ It knows no HTTP and no sealing.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from gateway.eras import vocabulary as words
 from gateway.eras.exchange import Exchange
@@ -14,24 +14,21 @@ from gateway.eras.notifications import is_of_call
 from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold
 from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected, UpstreamTimedOut
+from gateway.relay import holding
 from gateway.relay.clocks import RoundAlarms, WorkClock
-from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold, seek_rerun
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
 from gateway.relay.passport import Passport
 from gateway.relay.place import Place
-from gateway.relay.replies import ending_reply, input_required, too_late
-from gateway.relay.request import ClientRequest, Principal
+from gateway.relay.replies import ending_reply, input_required, own_fault, too_late
+from gateway.relay.request import ClientRequest
 from gateway.relay.speaker import Speaker, count_ask
 from gateway.telemetry.names import AskDisposition, HoldEnd
 from gateway.upstreams.session import Session
 from gateway.wire.jsonrpc import Id, Notification, Params
 
 Answers: TypeAlias = Mapping[str, Params]
-
-_MOST_SLICED: Final = 8
-"""Rounds after which none is ended for its length: clients give up after ten, and questions need some as well."""
 
 
 class Driver:
@@ -92,11 +89,6 @@ class Driver:
         self._place.ledger.know(self.exchange_id, self)
         self.begin(listener, {})
 
-    @property
-    def principal(self) -> Principal:
-        """Whose exchange it is."""
-        return self._request.principal
-
     def disown(self) -> None:
         """Another replica has it by now: let go of everything here without a word to the server."""
         self._forget(HoldEnd.EVICTED)
@@ -106,7 +98,7 @@ class Driver:
     def _forget(self, end: HoldEnd) -> None:
         self._alarms.stop()
         self._work_clock.run(self._time_out, working=False)
-        forget(self._place, self, end)
+        holding.forget(self._place, self, end)
 
     @property
     def is_stranded(self) -> bool:
@@ -168,7 +160,7 @@ class Driver:
             case _:
                 self._consumed = consumed
                 if request.principal.authorization is not None:
-                    self._call.session.authorize(request.principal.authorization)  # may be a refreshed one
+                    self._place.pool.authorize(self._call.session, request.principal.authorization)
                 self._request = request
                 self._end_hold(HoldEnd.ANSWERED)
                 self._admit(listener)
@@ -202,11 +194,12 @@ class Driver:
     # --- rounds that end before the call does ------------------------------------------
 
     def pause(self) -> None:
-        """End the running round, if there is one, with a ticket and no question: the call goes on."""
-        self._feed(words.RoundPaused())
+        """End the running round, if there is one and room for a hold, with a ticket and no question; not the call."""
+        if holding.has_room(self._place, self, self._exchange):
+            self._feed(words.RoundPaused())
 
     def _end_slice(self) -> None:
-        if self._exchange.round < _MOST_SLICED:
+        if self._exchange.round < holding.MOST_SLICED:
             self.pause()
 
     @property
@@ -256,6 +249,8 @@ class Driver:
 
     def hear(self, event: Event) -> None:
         """The call ended, or goes on in another session."""
+        if holding.is_for_another_round(event, self._listeners, self._exchange.state):
+            self._end_slice()
         self._feed(event)
 
     def hear_ask(self, ask: Ask) -> None:
@@ -279,8 +274,14 @@ class Driver:
 
     def _perform_all(self, commands: list[Command]) -> None:
         for command in commands:
-            self._perform(command)
+            try:
+                self._perform(command)
+            except Exception as error:  # noqa: BLE001 - our bug must keep neither a client waiting nor a session
+                self._last_reply = own_fault(error)
+                self._reply(self._last_reply)
         self._work_clock.run(self._time_out, working=self._exchange.is_working)
+        if self._exchange.state is State.HELD:
+            holding.weigh(self._place, self, self._exchange)
 
     def _perform(self, command: Command) -> None:
         match command:
@@ -295,7 +296,7 @@ class Driver:
             case words.StartOver():
                 self._call.start_over(self._request, self)
             case words.SeekRerun():
-                self._place.background.start(seek_rerun(self._place, self, self._feed), "seek-rerun")
+                self._place.background.start(holding.seek_rerun(self._place, self, self._feed), "seek-rerun")
             case words.SendAnswer(ask, result, from_client):
                 self._speaker().answer(ask, result, self._request.principal, from_client=from_client)
             case words.SendRefusal():
@@ -320,7 +321,9 @@ class Driver:
 
     def _speaker(self) -> Speaker:
         if self._speaks is None:
-            self._speaks = Speaker(self._place, self._call, self._feed, partial(may_speak, self._place, self))
+            self._speaks = Speaker(
+                self._place, self._call, self._feed, partial(holding.may_speak, self._place, self)
+            )
         return self._speaks
 
     def _time_out(self) -> None:
@@ -343,7 +346,8 @@ class Driver:
 
     def _ask_client(self, hold: Hold) -> Reply:
         ticket = self.passport.write(self._place, self.exchange_id, self._exchange, self._request, self._call)
-        return input_required(hold.requests, ticket, self._call.server)
+        asked = holding.readable(hold, self._listeners, self._exchange.round)
+        return input_required(asked, ticket, self._call.server)
 
     def _hold(self, hold: Hold) -> None:
         if not self._enter_hold():
@@ -368,22 +372,19 @@ class Driver:
         self._reply(reply)
 
     def _enter_hold(self) -> bool:
-        if not open_hold(self._place, self, self._exchange, self._let_expire):
+        if not holding.open_hold(self._place, self, self._exchange, partial(self._expire, HoldEnd.EXPIRED)):
             return False
         self._alarms.stop()
         return True
 
     # --- ends ---------------------------------------------------------------------------
 
-    def _let_expire(self) -> None:
-        self._expire(HoldEnd.EXPIRED)
-
     def _expire(self, end: HoldEnd) -> None:
         self._end_hold(end)
         self._feed(words.HoldExpired())
 
     def _end_hold(self, end: HoldEnd) -> None:
-        end_hold(self._place, self.exchange_id, end)
+        holding.end_hold(self._place, self.exchange_id, end)
 
     def _release(self, release: words.Release) -> None:
         self._alarms.stop()
@@ -391,7 +392,8 @@ class Driver:
         outcome = self._exchange.outcome
         if self._exchange.round and outcome is not None:
             self._last_reply = self._last_reply or self._last_word(outcome)
-            keep(self._place, self.exchange_id, outcome, self._last_reply)
+            self._request = self._request.spent()
+            holding.keep(self._place, self.exchange_id, outcome, self._last_reply)
         if self._place.directory.is_sure and (self._speaks is None or self._speaks.is_silent):
             self._call.let_go(release)
         else:

@@ -1,28 +1,62 @@
 """Book-keeping for an exchange whose client is away: opened, closed, its outcome kept. It drives nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.eras.exchange import Exchange
-from gateway.eras.vocabulary import Abort, Ending, RerunJudged
+from gateway.eras.states import State
+from gateway.eras.vocabulary import (
+    Abort,
+    Complete,
+    CompleteFailure,
+    Ending,
+    Event,
+    Hold,
+    RerunJudged,
+    UpstreamAnswered,
+)
 from gateway.errors import GatewayError, UpstreamLost
-from gateway.relay.listener import Reply
+from gateway.relay.listener import Listener, Reply
 from gateway.relay.place import Place
 from gateway.relay.request import ClientRequest
 from gateway.stores.protocol import StoreUnavailable
 from gateway.telemetry.names import HoldEnd
-from gateway.wire.jsonrpc import encode
+from gateway.wire.jsonrpc import Failure, encode
 
 if TYPE_CHECKING:
     from gateway.relay.driver import Driver
 
+MOST_SLICED: Final = 8
+"""Rounds after which we end none: clients give up after ten, and questions need some as well."""
+
+_LARGEST_EVENT: Final = 1_000_000
+"""Bytes of a result or of questions. The Python client reads no event of more than a mebibyte, but any JSON."""
+
+
+def is_for_another_round(event: Event, listeners: Iterable[Listener], state: State) -> bool:
+    """Is this a result too large for a stream that has begun? As JSON its client can read it: in the next round."""
+    match event:
+        case UpstreamAnswered(result) if state is State.CALLING and len(result) > _LARGEST_EVENT:
+            return any(listener.is_streamed for listener in listeners)
+        case _:
+            return False
+
+
+def readable(hold: Hold, listeners: Iterable[Listener], round_: int) -> Mapping[str, Any]:
+    """The questions; none if they are too large for a stream that has begun: who comes back is asked them as JSON."""
+    is_streamed = any(listener.is_streamed for listener in listeners) and round_ <= MOST_SLICED
+    return {} if is_streamed and len(encode(hold.requests)) > _LARGEST_EVENT else hold.requests
+
+
+def has_room(place: Place, driver: "Driver", exchange: Exchange) -> bool:
+    """Could it be held now? A call that runs is not to be lost for a round that could as well go on."""
+    return place.ledger.has_room(driver.exchange_id, _holder(driver), _weight(driver.request, exchange))
+
 
 def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callable[[], None]) -> bool:
     """Its client is away now; `expire` is for when it does not come back. False: there is no room for one more."""
-    principal = driver.principal
-    holder = principal.id if principal.is_authenticated else None
-    if not place.ledger.hold(driver.exchange_id, driver, holder, _weight(driver.request, exchange)):
+    if not place.ledger.hold(driver.exchange_id, driver, _holder(driver), _weight(driver.request, exchange)):
         return False
     place.expiries.set(driver.exchange_id, expire)
     place.pool.park()
@@ -30,11 +64,29 @@ def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callab
     return True
 
 
+def _holder(driver: "Driver") -> str | None:
+    """Nobody in particular has no share of the holds."""
+    principal = driver.request.principal
+    return principal.id if principal.is_authenticated else None
+
+
+def weigh(place: Place, driver: "Driver", exchange: Exchange) -> None:
+    """Questions and the outcome may come while the client is away, and count as if they had come before."""
+    place.ledger.weigh(driver.exchange_id, _weight(driver.request, exchange))
+
+
 def _weight(request: ClientRequest, exchange: Exchange) -> int:
     """Bytes that peers have sent and that the hold keeps: what was asked of the server, its questions, the answers."""
     asks = (ask.params for ask in exchange.open_asks.values())
     answers = (entry.answer for entry in exchange.journal)
-    return sum(len(raw) for part in (request.params, *asks, *answers) for raw in part.values())
+    said = sum(len(raw) for part in (request.params, *asks, *answers) for raw in part.values())
+    match exchange.outcome:
+        case Complete(result):
+            return said + len(result)
+        case CompleteFailure(Failure(data=data)) if data is not None:
+            return said + len(data)
+        case _:
+            return said
 
 
 def end_hold(place: Place, exchange_id: str, end: HoldEnd) -> None:

@@ -96,7 +96,7 @@ class Ladder:
         driver = self._place.ledger.find(carried.exchange)
         if driver is None:
             raise UnknownExchange
-        request = carried.request(driver.principal)
+        request = carried.request(driver.request.principal)
         listener = new_listener(request, Rung.ROUTED)
         answers = parse_responses(request.params.get("inputResponses"))
         if driver.refuses(listener, carried.round, answers):

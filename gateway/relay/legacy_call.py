@@ -43,7 +43,7 @@ class LegacyCall:
     Whoever hears is not kept here: it has this object, and the two would keep each other alive.
     """
 
-    __slots__ = ("_is_leased", "_place", "_task", "request_id", "session")
+    __slots__ = ("_is_leased", "_is_renewed", "_place", "_task", "request_id", "session")
 
     def __init__(self, place: Place, session: Session, *, heard_by: Hearer) -> None:
         self.session = session
@@ -51,6 +51,8 @@ class LegacyCall:
         self._place = place
         self._task: asyncio.Task[None] | None = None
         self._is_leased = True
+        self._is_renewed = False
+        """Did the server lose the session before the call ran? Of a session lost twice in a row the client is told."""
         session.listener = heard_by
         session.served_calls += 1
 
@@ -139,13 +141,17 @@ class LegacyCall:
             try:
                 answer = await self._send(request)
             except SessionGone:
+                if self._is_renewed:
+                    raise
                 # The server does not know the session, so it did not run the call: once more, on a new one.
+                self._is_renewed = True
                 self._place.doubt()
                 await self._change_session(request, heard_by)
-                answer = await self._send(request)
+                return
         except GatewayError as error:
             heard_by.hear(UpstreamBroke(error))
         else:
+            self._is_renewed = False
             heard_by.hear(_ended(answer))
 
     async def _read_on(self, request_id: str, last_event_id: str, heard_by: Hearer) -> None:
@@ -161,8 +167,6 @@ class LegacyCall:
             await self._change_session(request, heard_by)
         except GatewayError as error:
             heard_by.hear(UpstreamBroke(error))
-        else:
-            await self._run(request, heard_by)
 
     def _send(self, request: ClientRequest) -> Awaitable[Result | Failure]:
         if request.log_level is not None:
@@ -184,15 +188,14 @@ class LegacyCall:
         return session.call(request_id, request.method, params)
 
     async def _change_session(self, request: ClientRequest, heard_by: Hearer) -> None:
+        """Lease another; whoever hears of it sends the call there, when what was asked in it is settled."""
         self.let_go(Release(reusable=False))
         self.session = session = await self._place.pool.lease(request.caller(), new=True)
         self._is_leased = True
         session.listener = heard_by
         session.served_calls += 1
-        heard_by.hear(SessionChanged())
         early, session.early_asks = session.early_asks, []
-        for ask in early:
-            heard_by.hear_ask(ask)
+        heard_by.hear(SessionChanged(tuple(early)))
 
 
 def _ended(answer: Result | Failure) -> Event:

@@ -76,12 +76,14 @@ def _outcome(error: GatewayError) -> Outcome:
 class Ear:
     """One client that waits: what it is to be sent, in order, ending with one reply. The edge takes with `next`."""
 
-    __slots__ = ("_leave", "_reply", "_waiter", "exchange_id", "round", "rung")
+    __slots__ = ("_leave", "_reply", "_waiter", "exchange_id", "is_streamed", "round", "rung")
 
     def __init__(self, *, rung: Rung) -> None:
         self.rung = rung
         self.exchange_id: str | None = None
         self.round = 0
+        self.is_streamed = False
+        """Has the response begun as a stream, so that its last word is an event, too?"""
         self._reply: Reply | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._leave: Callable[[Any], None] | None = None

@@ -20,6 +20,7 @@ from gateway.telemetry.metrics import Metrics
 from gateway.upstreams.background import Background
 from gateway.upstreams.flag import Flag
 from gateway.upstreams.pool import Pool
+from gateway.wire.jsonrpc import encode
 
 if TYPE_CHECKING:
     from gateway.holds.ledger import Ledger
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from gateway.relay.request import ClientRequest
 
 _MOST_REMEMBERED: Final = 10_000
+_LONGEST_ROOTS: Final = 16 * 1024
+"""Bytes. Who has more folders than that is asked for each session."""
 
 
 class Ids:
@@ -62,8 +65,10 @@ class RootsMemory:
 
     def remember(self, principal: str, answer: Mapping[str, Any]) -> None:
         """Keep the answer for this principal's later sessions."""
+        self._known.pop(principal, None)
+        if len(encode(answer)) > _LONGEST_ROOTS:
+            return
         self._known[principal] = (self._now() + self._ttl, answer)
-        self._known.move_to_end(principal)
         while len(self._known) > _MOST_REMEMBERED:
             self._known.popitem(last=False)
 

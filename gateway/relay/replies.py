@@ -13,7 +13,8 @@ from gateway.errors import CallLost, CapabilityMissing, GatewayError, UpstreamTi
 from gateway.relay.listener import Reply, RpcError
 from gateway.relay.request import ClientRequest
 from gateway.settings.upstream import Caching
-from gateway.telemetry.names import Outcome
+from gateway.telemetry.logs import get_logger
+from gateway.telemetry.names import LogEvent, Outcome
 from gateway.wire.jsonrpc import Failure, Raw
 from gateway.wire.versions import META_SERVER_INFO
 
@@ -82,6 +83,13 @@ def failed(failure: Failure, request: ClientRequest) -> Reply:
         status=modern.http_status,
         reason="upstream_error",
     )
+
+
+def own_fault(cause: Exception) -> Reply:
+    """A bug of ours: the client learns its id, the log has the rest under it."""
+    reply = Reply.of(GatewayError("see internal_error"))
+    get_logger().error(LogEvent.INTERNAL_ERROR, error_id=reply.error_id, exc_info=cause)
+    return reply
 
 
 def input_required(requests: Mapping[str, Any], ticket: str, server: Introduction) -> Reply:

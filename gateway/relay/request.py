@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.eras.capabilities import normalise
 from gateway.errors import InvalidParams
@@ -57,6 +58,10 @@ class ClientRequest(Struct, frozen=True):
     def arguments_digest(self) -> str:
         """What a ticket is bound to: it is good for the call it was given for and no other."""
         return canonical.digest(self.params.get("arguments"))
+
+    def spent(self) -> "ClientRequest":
+        """Whose it is and of what kind: all that matters of a request that has its answer, and may have been large."""
+        return replace(self, params={})
 
     def caller(self) -> Caller:
         """Whose sessions may serve this request.

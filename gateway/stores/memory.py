@@ -7,8 +7,12 @@ import asyncio
 import math
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, Callable
+from typing import Final
 
 from gateway.stores.protocol import MOST_LETTERS, InboxFull, Owner
+
+_MOST_WRITTEN: Final = 500_000
+"""Exchanges, at some 300 bytes each. Of one that was struck out its tickets say that it is lost, not that it ended."""
 
 
 class MemoryStore:
@@ -71,6 +75,7 @@ class MemoryStore:
         if self._live(exchange) != seen:
             return False
         self._owners[exchange] = (Owner(replica, seen.stage, seen.fence + 1), self._now() + seconds)
+        self._owners.move_to_end(exchange)
         return True
 
     async def forget(self, exchange: str, replica: str) -> None:
@@ -97,6 +102,8 @@ class MemoryStore:
             oldest = next(iter(self._owners), None)
             if oldest is not None:
                 self._live(oldest)
+        while len(self._owners) > _MOST_WRITTEN:
+            self._owners.popitem(last=False)
 
     def _live(self, exchange: str) -> Owner | None:
         known = self._owners.get(exchange)

@@ -71,6 +71,8 @@ class Pool:
         self._owner: dict[Session, Caller] = {}
         self._attached: set[Session] = set()
         """Sessions that somebody listens on beside the calls: not idle, even if no call uses them."""
+        self._renewed: set[Session] = set()
+        """Leased sessions that show the server another credential by now than their callers have."""
         self._taken = 0
         """Sessions idle, at work or being opened; parked ones are the holds' business."""
         self._opening = 0
@@ -120,11 +122,19 @@ class Pool:
         caller = self._owner.get(session)
         if caller is None:
             return  # closed with all the others
-        if reusable and not session.is_dead and not self._is_closed and self._may_reuse(caller, session):
+        is_sound = reusable and not session.is_dead and session not in self._renewed
+        if is_sound and not self._is_closed and self._may_reuse(caller, session):
             self._put_idle(caller, session)
         else:
             self._retire(session)
         self._turns.end(caller)
+
+    def authorize(self, session: Session, authorization: str) -> None:
+        """Who called came back with this credential. With another than before, it is for this call and no later one."""
+        session.authorize(authorization)
+        caller = self._owner.get(session)
+        is_other = caller is not None and caller.authorization != authorization
+        (self._renewed.add if is_other else self._renewed.discard)(session)
 
     def park(self) -> None:
         """A leased session is held now: it no longer counts against `sessions.max`."""
@@ -141,6 +151,7 @@ class Pool:
 
     def disown(self, session: Session) -> None:
         """Another process has the session now: forget a leased one, without a word to the server."""
+        self._renewed.discard(session)
         caller = self._owner.pop(session, None)
         if caller is not None:
             self._free_place()
@@ -262,6 +273,7 @@ class Pool:
 
     def _retire(self, session: Session, *, keep_place: bool = False) -> None:
         self._attached.discard(session)
+        self._renewed.discard(session)
         if self._owner.pop(session, None) is not None:
             self._farewells.start(session.close(), "close-session")
             if not keep_place:

@@ -86,6 +86,22 @@ async def test_a_refreshed_token_keeps_its_call(guard: Guard, gateway: Gateways,
     assert new in guard.seen
 
 
+async def test_what_was_answered_with_another_token_leaves_no_session_behind_that_shows_it(
+    guard: Guard, gateway: Gateways, issuer: Issuer
+) -> None:
+    """Issue: forwarded credentials are part of a session's key; two tokens of one user may allow different things."""
+    one, other = issuer.bearer(jti="1"), issuer.bearer(jti="2")
+    served = await gateway(guard.url, auth={"mode": "passthrough", "jwt": jwt(issuer)})
+    admit(guard, one, other)
+    asked = await with_ask(served, one)
+
+    async with Wire(served.url, authorization=other) as wire:
+        assert "Ann" in (await wire.retry(asked, yes_to(asked))).text
+    admit(guard, one)
+    async with Wire(served.url, authorization=one) as wire:
+        assert (await wire.tool("add", {"a": 1, "b": 2})).text == "3"
+
+
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_refused_answer_consumes_nothing(guard: Guard, gateway: Gateways, status: int) -> None:
     """Issue: a token that the upstream rejects is a 401 with its challenge, and consumes nothing."""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.gateways import Gateways
 from tests.support.peers import FIXTURE_KINDS, LegacyServers, Running
+from tests.support.scripted import Scripted, Turn
 from tests.support.seen import happened, seen_by, sent_on, session_of, unique
 from tests.support.waiting import until
 from tests.support.wire import Wire, abandoned, accept, sampled
@@ -175,6 +176,25 @@ async def test_a_client_that_leaves_in_a_later_round_cancels_the_whole_call(
     assert again.error["code"] == -31001
     assert again.error["data"]["reason"] == "cancelled"
     assert len((await seen_by(newest)).calls(tag=tag)) == 1
+
+
+@pytest.mark.requirement("R33")
+async def test_a_server_that_never_ends_a_cancelled_call_is_listened_to_no_longer(gateway: Gateways) -> None:
+    """Design: the stream is closed by us; some servers never answer what was cancelled."""
+
+    async def goes_on(turn: Turn) -> None:
+        await turn.stream()
+        await turn.until_left()
+
+    async with Scripted() as server:
+        server.on["tools/call"] = goes_on
+        served = await gateway(server.url)
+        async with Wire(served.url) as wire:
+            leaving = asyncio.ensure_future(wire.tool("echo"))
+            call = await server.wait("tools/call")
+            await abandoned(leaving)
+            await server.wait("notifications/cancelled")
+            await server.wait_until(lambda: call.has_left)
 
 
 async def test_the_gateway_forgets_a_client_that_left(newest: Running, gateway: Gateways) -> None:

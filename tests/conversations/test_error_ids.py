@@ -7,10 +7,11 @@ import aiohttp
 import pytest
 import structlog
 
+from gateway.telemetry.names import SessionState
 from tests.support.gateways import Gateways
-from tests.support.scripted import Scripted, Turn, notice
+from tests.support.scripted import Scripted, Turn, asking, notice
 from tests.support.waiting import until
-from tests.support.wire import Wire
+from tests.support.wire import Wire, accept
 
 
 async def line_of(lines: list[MutableMapping[str, Any]], **members: object) -> Mapping[str, Any]:
@@ -152,3 +153,32 @@ async def test_a_refused_state_is_found_by_the_id_of_its_request(gateway: Gatewa
     assert refused.error["data"] == {"reason": "invalid_request_state"}
     assert report["request_id"] == refused.message["id"]
     assert line["error_id"]
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+async def test_a_bug_of_ours_keeps_neither_a_client_waiting_nor_a_session(
+    gateway: Gateways, monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    """Ours: whatever goes wrong when the last word is made, there is one, and the session is free for the next call."""
+
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    async with Scripted() as server:
+        if rounds == 2:
+            server.on["tools/call"] = asking
+        served = await gateway(server.url, sessions={"mode": "pooled"})
+        place = served.gateway._relays["legacy"]._place
+        async with Wire(served.url) as wire:
+            asked = await wire.tool("echo") if rounds == 2 else None
+            monkeypatch.setattr("gateway.relay.replies.completed", broken)
+            with structlog.testing.capture_logs() as lines:
+                if asked is None:
+                    failed = await wire.tool("echo")
+                else:
+                    failed = await wire.retry(asked, {"name": accept(name="Ann")})
+                assert (failed.status, failed.error["code"]) == (200, -32603)
+                error_id = failed.error["data"]["errorId"]
+                assert (await line_of(lines, event="internal_error"))["error_id"] == error_id
+            assert not place.drivers
+            assert place.pool.states()[SessionState.LEASED] == 0

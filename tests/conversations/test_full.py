@@ -7,7 +7,7 @@ from tests.support.callers import callers
 from tests.support.gateways import Gateways, Served
 from tests.support.peers import Running
 from tests.support.python_client import PythonClient, text_of
-from tests.support.scripted import Scripted, asking
+from tests.support.scripted import Scripted, Turn, ask, asking, text_result
 from tests.support.waiting import until
 from tests.support.wire import Answer, Wire, abandoned, accept
 
@@ -79,6 +79,50 @@ async def test_holds_are_bounded_by_their_size_too(newest: Running, gateway: Gat
         assert (await wire.retry(light, {"name": accept(name="Lee")})).text == "Hello Lee"
 
 
+async def test_what_a_server_says_while_its_client_is_away_weighs_too(gateway: Gateways) -> None:
+    """Ours: `holds.bytes` bounds what is kept, whenever it came; the calls that are held stay as good as before."""
+    may_end = asyncio.Event()
+
+    async def ends_by_itself(turn: Turn) -> None:
+        await turn.stream()
+        number = turn.server.number("ask")
+        await turn.event(ask(number))
+        if number == 1:
+            await may_end.wait()
+            await turn.event(turn.answer(text_result("x" * 2**20)))
+            await turn.finish()
+        await turn.until_left()
+
+    async with Scripted() as server:
+        server.on["tools/call"] = ends_by_itself
+        served = await gateway(server.url, holds={"bytes": "1MiB"})
+        ledger = place_of(served).ledger
+        async with Wire(served.url) as wire:
+            held = await wire.tool("echo")
+            assert (await wire.tool("echo")).asked, "questions are light"
+            may_end.set()
+            await until(lambda: is_over(ledger, 2**20))
+            shed(await wire.tool("echo"))
+            assert len((await wire.retry(held, {"name": accept(name="Ann")})).text) == 2**20
+
+
+async def is_over(ledger: Any, size: int) -> bool:
+    return bool(ledger._held_bytes > size)
+
+
+async def test_of_a_call_that_has_ended_only_its_outcome_is_kept(newest: Running, gateway: Gateways) -> None:
+    """Ours: outcomes wait a while for clients that lost them. What was said before must not wait with them."""
+    served = await gateway(newest.url)
+    async with Wire(served.url) as wire:
+        asked = await wire.tool("ask_name", {"tag": "x" * 100_000})
+        done = await wire.retry(asked, {"name": accept(name="A" * 100_000)})
+        assert done.text.startswith("Hello A")
+        (kept,) = place_of(served).ledger.everyone()
+        assert kept.request.params == {}
+        assert not kept._exchange.journal
+        assert (await wire.retry(asked, {"name": accept(name="A" * 100_000)})).result == done.result
+
+
 async def test_one_listener_too_many_is_shed(newest: Running, gateway: Gateways) -> None:
     """Ours: `subscriptions.max`."""
     served = await gateway(newest.url, subscriptions={"max": 1})
@@ -129,3 +173,25 @@ async def test_a_server_that_is_down_is_left_alone_and_found_again(gateway: Gate
             breaker._opened_at -= 3600
             assert (await wire.tool("echo")).text == "done"
             assert (await wire.tool("echo")).text == "done"
+
+
+async def test_operators_see_how_many_calls_are_held_and_how_their_holds_ended(gateway: Gateways) -> None:
+    """Ours: what is held is bounded, so operators must see how near the bound is; each hold ends once."""
+    async with Scripted() as server:
+        server.on["tools/call"] = asking
+        served = await gateway(server.url, holds={"ttl": "2s"})
+        value = served.gateway._metrics.registry.get_sample_value
+        here = {"upstream": "legacy"}
+
+        def counted() -> list[float]:
+            ended = [value("holdfast_holds_total", {**here, "end": end}) for end in ("answered", "expired")]
+            timed = value("holdfast_hold_seconds_count", here)
+            return [number or 0 for number in (value("holdfast_holds_open", here), *ended, timed)]
+
+        async with Wire(served.url) as wire:
+            answered, _ = await wire.tool("echo"), await wire.tool("echo")
+            assert counted() == [2, 0, 0, 0]
+            await wire.retry(answered, {"name": accept(name="Ann")})
+            assert counted() == [1, 1, 0, 1]
+            await server.wait("notifications/cancelled")
+            assert counted() == [0, 1, 1, 2]

@@ -1,12 +1,16 @@
 """Which questions reach the client, under which names, and what becomes of those that the server gives up."""
 
+import asyncio
+
 import pytest
 
 from tests.support.gateways import Gateways
 from tests.support.peers import LegacyServers, Running
+from tests.support.said import ask, text_result
+from tests.support.scripted import Scripted, Turn
 from tests.support.seen import happened, seen_by, unique
 from tests.support.waiting import until
-from tests.support.wire import Wire, accept
+from tests.support.wire import Wire, abandoned, accept
 
 
 @pytest.mark.requirement("R18", "R35")
@@ -123,6 +127,32 @@ async def test_roots_asked_for_in_answer_to_the_handshake_are_the_clients_own(
     assert set(asked.asked) == {"roots-1"}
     assert done.text == "after roots"
     assert unable.text == "no roots"
+
+
+async def test_roots_that_the_call_did_not_wait_for_are_the_next_call_s_first_question(
+    gateway: Gateways,
+) -> None:
+    """Design: asks for roots are the session's business; what is still open joins the next exchange on it."""
+
+    async def asks_and_answers(turn: Turn) -> None:
+        await turn.stream()
+        if len(turn.server.seen("tools/call")) == 1:
+            await turn.event(ask(0, "roots/list", {}))
+        await turn.event(turn.answer(text_result("done")))
+        await turn.finish()
+
+    async with Scripted() as server:
+        server.on["tools/call"] = asks_and_answers
+        served = await gateway(server.url, settle="30s", sessions={"mode": "pooled"})
+        async with Wire(served.url) as wire:
+            assert (await wire.tool("echo")).text == "done"
+            asked = await wire.tool("echo")
+            assert asked.asked["roots-1"]["method"] == "roots/list"
+            assert (len(server.seen("tools/call")), server.answers(0)) == (1, []), "it waits for the answer"
+            roots = {"roots": [{"uri": "file:///home/ann"}]}
+            following = asyncio.ensure_future(wire.retry(asked, {"roots-1": roots}))
+            assert (await server.wait_for_answer(0))["result"] == roots
+            await abandoned(following)  # the settle time is long
 
 
 async def test_policy_answers_without_troubling_the_client(newest: Running, gateway: Gateways) -> None:

@@ -47,6 +47,16 @@ async def test_the_typescript_client_does_too(kind: str, gateway: Gateways) -> N
     assert report["rounds"][0] > 1
 
 
+async def test_a_call_for_which_no_hold_is_free_goes_on_in_its_round(
+    newest: Running, gateway: Gateways
+) -> None:
+    """Ours: it was cancelled, though nobody had asked for the round to end but us."""
+    served = await gateway(newest.url, slice="100ms", holds={"max": 1})
+    async with Wire(served.url) as wire:
+        assert (await wire.tool("ask_name")).asked
+        assert (await wire.tool("slow", {"seconds": 0.5})).text == "slept"
+
+
 async def test_a_call_longer_than_all_rounds_of_a_client_still_ends(
     newest: Running, gateway: Gateways
 ) -> None:

@@ -165,6 +165,25 @@ async def test_the_filesystem_server_learns_the_client_s_folders_before_its_firs
     assert "read_text_file" in {tool.name for tool in listed.tools}
 
 
+async def test_the_filesystem_server_that_died_meanwhile_learns_the_folders_again_before_the_call(
+    serving: Serving, folder: Path
+) -> None:
+    """Ours: a call on a new process waits for its first question as well, and the user is asked once."""
+    others = set(children_now())
+    served = await serving(stdio_command("filesystem"), sessions={"warm": 0})
+
+    async with Wire(served.url) as wire:
+        asked = await wire.tool("read_text_file", {"path": str(folder / "hello.txt")})
+        assert asked.asked["roots-1"]["method"] == "roots/list"
+        for pid in set(children_now()) - others:
+            if "server-filesystem" in _words(pid):
+                kill_group(pid)
+                await gone(pid)
+        read = await wire.retry(asked, {"roots-1": {"roots": [{"uri": folder.as_uri()}]}})
+
+    assert read.text == "Hello from a file"
+
+
 async def test_the_filesystem_server_takes_folders_from_the_configuration(
     serving: Serving, folder: Path
 ) -> None:

@@ -171,6 +171,24 @@ async def test_the_same_retry_joins_the_round_that_is_running(gateway: Gateways,
     assert len(seen.sent(seen.calls(**call)[0]["session"], "answer")) == 1
 
 
+async def test_the_same_retry_twice_at_once_brings_a_lost_call_back_once(
+    gateway: Gateways, server: Running
+) -> None:
+    """Design: a duplicate joins, also where the first has to run the call again before there is a round to join."""
+    sealing = {"sealing": {"keys": [base64.urlsafe_b64encode(bytes(32)).decode()]}}
+    before = await gateway(server.url, settings=sealing)
+    after = await gateway(server.url, settings=sealing, replay="always")
+    tag = unique("once")
+
+    async with Wire(before.url) as wire:
+        asked = await wire.tool("side_effect_then_ask", {"id": tag})
+    async with Wire(after.url) as wire:
+        together = await asyncio.gather(*(wire.retry(asked, ANN) for _ in range(5)))
+
+    assert {answer.text for answer in together} == {"Hello Ann, effect 2"}
+    assert (await seen_by(server)).counters[f"effect:{tag}"] == 2
+
+
 async def test_a_client_that_joined_goes_on_when_the_first_one_leaves(
     server: Running, gateway: Gateways
 ) -> None:

@@ -209,10 +209,12 @@ class AnyOrder(RuleBasedStateMachine):
             self.waiting.pop(one.id, None)
 
     @precondition(lambda self: self.is_call_running)
-    @rule()
-    def session_changed(self) -> None:
-        self.waiting, self.told = {}, []
-        self.feed(SessionChanged())
+    @rule(early=st.lists(ASKS, max_size=2, unique_by=lambda one: one.id))
+    def session_changed(self, early: list[Ask]) -> None:
+        self.is_call_running = False
+        self.waiting = {one.id: one for one in early if one.id is not None}
+        self.told = []
+        self.feed(SessionChanged(tuple(early)))
 
     @precondition(lambda self: self.is_settling)
     @rule()

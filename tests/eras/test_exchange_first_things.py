@@ -9,8 +9,11 @@ from gateway.eras.questions import MOST_OPEN
 from gateway.eras.vocabulary import (
     AnswerNotTaken,
     HoldExpired,
+    RerunJudged,
+    RoundPaused,
     SessionChanged,
     SettleElapsed,
+    UpstreamBroke,
     UpstreamWithdrew,
 )
 from gateway.errors import UpstreamLost
@@ -130,17 +133,84 @@ def test_an_answer_that_does_not_arrive_before_the_call_is_the_calls_to_find_out
 
 
 def test_in_a_new_session_the_old_ones_questions_are_forgotten_and_its_ids_are_free() -> None:
+    talk = Conversation()
+    talk.call()
+    talk.asked(form(7, "old"), roots(0))
+
+    assert talk.on(SessionChanged()) == ["call"]
+    assert talk.on(SettleElapsed()) == []
+    assert talk.asked(roots(0)) == ["settle"]
+    assert talk.on(SettleElapsed()) == [("hold", "roots-2")]
+    assert talk.retry({"old": accept(old="x"), "roots-1": ROOTS, "roots-2": ROOTS}) == [("answer", 0, ROOTS)]
+
+
+def test_what_a_new_session_asks_before_the_call_is_answered_before_the_call_is_sent_there() -> None:
+    """Ours: as in the first session. A file server that knows no folders yet would turn the call away."""
+    talk = Conversation()
+    talk.call()
+
+    assert talk.on(SessionChanged((roots(0),))) == [("hold", "roots-1")]
+    assert talk.retry({"roots-1": ROOTS}) == [("answer", 0, ROOTS), "settle"]
+    assert talk.on(SettleElapsed()) == ["call"]
+    assert talk.on(DONE) == [OK, REUSABLE]
+
+
+def test_what_was_answered_in_the_lost_session_is_told_in_the_new_one_too() -> None:
+    """Ours: the user is asked once, and the call waits until the server knows."""
     talk = Conversation(early=[roots(0)])
     talk.call()
     talk.retry({"roots-1": ROOTS})
     talk.on(SettleElapsed())
-    talk.asked(form(7, "old"))
 
-    assert talk.on(SessionChanged()) == []
-    assert talk.on(SettleElapsed()) == []
-    assert talk.asked(roots(0)) == ["settle"]
-    assert talk.on(SettleElapsed()) == [("hold", "roots-2")]
-    assert talk.retry({"old": accept(old="x"), "roots-2": ROOTS}) == [("answer", 0, ROOTS)]
+    assert talk.on(SessionChanged((roots(0),))) == [("answer", 0, ROOTS), "settle"]
+    assert talk.on(SettleElapsed()) == ["call"]
+    assert [entry.key for entry in talk.exchange.journal] == ["roots-1"]
+
+
+def test_a_need_of_the_lost_session_is_not_held_against_the_call_in_the_new_one() -> None:
+    talk = Conversation(can={})
+    talk.call()
+    assert talk.asked(sampling(0)) == [("refuse", 0, -32601)]
+
+    assert talk.on(SessionChanged()) == ["call"]
+    assert talk.on(failed()) == [("failed", -32603), REUSABLE]
+
+
+def test_another_run_waits_for_what_its_session_asks_first() -> None:
+    talk = Conversation(early=[roots(0)])
+    talk.call()
+    talk.retry({"roots-1": ROOTS})
+    talk.on(SettleElapsed())
+    talk.on(UpstreamBroke(UpstreamLost("crashed")))
+
+    assert talk.on(RerunJudged(is_allowed=True)) == ["start over"]
+    assert talk.on(SessionChanged((roots(0),))) == [("answer", 0, ROOTS), "settle"]
+    assert talk.on(SettleElapsed()) == ["call"]
+
+
+def test_a_session_that_changes_in_a_pause_has_the_call_sent_at_once_or_when_its_questions_are_answered() -> (
+    None
+):
+    talk = Conversation()
+    talk.call()
+    talk.on(RoundPaused())
+    assert talk.on(SessionChanged()) == ["call"]
+    assert talk.retry() == []
+
+    talk.on(RoundPaused())
+    assert talk.on(SessionChanged((roots(0),))) == []
+    assert not talk.exchange.is_working, "the client is waited for"
+    assert talk.retry() == [("hold", "roots-1")]
+    assert talk.retry({"roots-1": ROOTS}) == [("answer", 0, ROOTS), "settle"]
+    assert talk.on(SettleElapsed()) == ["call"]
+
+
+def test_an_answer_to_the_old_session_s_question_is_none_to_the_new_one_s() -> None:
+    """Ours: a client answers what it was shown; ids and names of the old session stand for nothing in the new one."""
+    talk = held(form(0, "a", "b"))
+
+    assert talk.on(SessionChanged((form(0, "a", "c"),))) == []
+    assert talk.retry({"elicitation-1": accept(a="x", b="y")}) == [("hold", "elicitation-2")]
 
 
 def test_pages_to_open_hold_the_call_and_the_retry_sends_it_anew() -> None:

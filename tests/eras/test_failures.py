@@ -164,3 +164,10 @@ def test_a_cursor_that_the_server_stumbles_over_is_invalid_params(code: int, mes
     assert fail(-32603, "The database is down", method="tools/list", params=cursor).code == -32603
     assert fail(0, "The database is down", method="tools/list").code == -32603
     assert fail(0, "no", method="tools/call", params=cursor).code == -32603
+
+
+def test_data_that_is_nested_too_deep_to_be_looked_into_is_passed_on_as_it_is() -> None:
+    deep = Raw(b'{"a":' * 100_000 + b"1" + b"}" * 100_000)
+
+    failure = to_modern_failure(Failure(1, -32050, "no", deep), method="tools/call", params={})
+    assert (failure.code, failure.data) == (-32603, deep)

@@ -61,9 +61,11 @@ def test_a_new_round_begins_anew_under_its_own_token() -> None:
     assert heard(second, progress(2)) == {"progressToken": "t2", "progress": 2}
 
 
-@pytest.mark.parametrize("value", [None, True, "1", [], ODD])
+@pytest.mark.parametrize("value", [None, True, "1", [], ODD, Raw(b"1" + b"0" * 400)])
 def test_progress_that_is_no_number_is_not_passed_on(value: Any) -> None:
-    assert heard(RoundFilter("t", None), progress(value)) is None
+    filter_ = RoundFilter("t", None)
+    assert heard(filter_, progress(value)) is None
+    assert heard(filter_, progress(1)) == {"progressToken": "t", "progress": 1}
     assert heard(RoundFilter("t", None), Notification(PROGRESS, {})) is None
 
 

@@ -52,6 +52,20 @@ def test_there_is_room_for_so_many_bytes_and_no_more() -> None:
     assert ledger.hold("d", "D", size=60), "what comes back heavier, or goes, is counted once"
 
 
+def test_what_grows_while_it_waits_leaves_less_room_for_others() -> None:
+    ledger: Ledger[str] = Ledger(10, max_bytes=100)
+    ledger.hold("a", "A", "ann", size=10)
+    ledger.weigh("a", 90)
+    ledger.weigh("nobody", 90)
+
+    assert not ledger.hold("b", "B", size=11)
+    assert ledger.hold("c", "C", size=10)
+    ledger.resume("a")
+    ledger.weigh("a", 90)
+    assert ledger.hold("b", "B", size=90), "one that works counts no more, nor is weighed"
+    assert not ledger._of
+
+
 def test_who_was_held_before_is_let_in_again_however_full_it_is() -> None:
     """Ours: a user who has answered one question must not lose the call to a newcomer at the second."""
     ledger: Ledger[str] = Ledger(1)

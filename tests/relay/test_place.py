@@ -72,6 +72,14 @@ def test_the_newest_roots_count() -> None:
     assert memory.roots.recall("ada") == {"roots": []}
 
 
+def test_an_answer_that_is_too_long_is_not_kept_nor_the_one_before() -> None:
+    memory = Memory()
+    memory.roots.remember("ada", ROOTS)
+    memory.roots.remember("ada", {"roots": [{"uri": "file:///" + "x" * 16 * 1024}]})
+
+    assert memory.roots.recall("ada") is None
+
+
 def test_no_more_are_remembered_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_REMEMBERED", 2)
     memory = Memory()

@@ -65,6 +65,24 @@ async def test_a_session_in_doubt_is_not_used_again_but_ended() -> None:
         assert opener.is_closed(dead)
 
 
+async def test_a_session_that_shows_another_credential_than_its_caller_has_serves_no_later_call() -> None:
+    opener = Opener()
+    async with pooling(opener) as pool:
+        one = replace(ANN, authorization="one")
+        session = await pool.lease(one)
+        for credential in ("one", "other", "one"):
+            pool.authorize(session, credential)
+        pool.release(session, reusable=True)
+        assert await pool.lease(one) is session
+
+        pool.authorize(session, "other")
+        pool.release(session, reusable=True)
+        assert await pool.lease(one) is not session
+        await turns()
+        assert opener.is_closed(session)
+        assert not pool._renewed
+
+
 async def test_an_idle_session_that_the_server_ended_is_forgotten() -> None:
     opener = Opener()
     async with pooling(opener) as pool:

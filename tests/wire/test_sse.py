@@ -258,6 +258,14 @@ def test_a_line_that_never_ends_is_refused_at_the_limit() -> None:
         parser.feed(b"x")
 
 
+@pytest.mark.parametrize("start", [b"", b"event: message\n"])
+def test_a_whole_message_over_the_limit_is_refused_though_it_came_at_once(start: bytes) -> None:
+    message = start + b"data: " + b"x" * 60 + b"\n\n"
+
+    assert read([message], limit=60) == ([], None, True)
+    assert read([message], limit=len(message)) == ([SseEvent(data=b"x" * 60)], None, False)
+
+
 @pytest.mark.parametrize("line", [b"data: " + b"x" * 50 + b"\n", b"data\n", b"data:x\r\n"])
 def test_many_lines_of_one_event_are_refused_at_the_limit(line: bytes) -> None:
     events, _, too_large = read([line] * 2000, limit=1000)
