@@ -19,8 +19,11 @@ The way of a request, each arrow one call:
 import asyncio
 import contextlib
 import gc
+import importlib
+import os
 import secrets
 import signal
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -28,7 +31,7 @@ from typing import Final
 
 from aiohttp import web
 
-from gateway import __version__
+from gateway import __version__, descriptors
 from gateway.edge.admin import AdminRunner, admin_app
 from gateway.edge.challenges import Addresses
 from gateway.edge.doorway import Doorway, doorway
@@ -55,6 +58,12 @@ from gateway.upstreams.background import Background
 from gateway.wire.headers import WELL_KNOWN
 
 _BACKLOG: Final = 4096
+_AT_ONCE: Final = 16
+"""Connections that asyncio accepts in one go. It tries no fewer, and complains of each, when it has no descriptor left
+for any (3.11); as many as the backlog would keep it from everything else, with thousands of lines a second."""
+_WANTED_LATER: Final = "jsonschema_rs"
+"""What the first filled-in form needs. Loaded when clients are served already, but not only then: an answer must not
+fail of a file that cannot be opened any more."""
 _LOOK_SECONDS: Final = 0.05
 """How often a gateway that stops looks what is left."""
 _CUT_SECONDS: Final = 2.0
@@ -99,7 +108,9 @@ class Gateway:
         # Pinned: who somebody is must not change while the ring is turned.
         self._doorways_by_name = self._doorways(keyring.first.principal)
         self._endpoints = self._public_endpoints()
-        self._front = Front(self._paths(), settings.limits, self._metrics.turned_away)
+        most = descriptors.for_clients(settings.limits.connections)
+        limits = settings.limits.model_copy(update={"connections": most})
+        self._front = Front(self._paths(), limits, self._metrics.turned_away)
 
     # --- life --------------------------------------------------------------------------
 
@@ -260,8 +271,11 @@ class Gateway:
     ) -> tuple[Address, web.TCPSite]:
         await runner.setup()
         self._runners.append(runner)
-        site = web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG, ssl_context=tls)
+        site = web.TCPSite(runner, address.host, address.port, backlog=_AT_ONCE, ssl_context=tls)
         await site.start()
+        for listener in site._server.sockets:  # type: ignore[union-attr]  # noqa: SLF001 - the library does not show them
+            with socket.socket(fileno=os.dup(listener.fileno())) as same:
+                same.listen(_BACKLOG)  # whom the system lets wait is another matter
         return Address(address.host, runner.addresses[0][1]), site
 
     def _checks(self) -> dict[str, bool | str]:
@@ -283,6 +297,7 @@ def serve(settings: Settings, reread: Reread | None = None) -> int:
     On SIGHUP `reread` gives the configuration as it is by then.
     """
     configure(settings.log.level, settings.log.format)
+    descriptors.ask_for_more()
     try:
         import uvloop  # noqa: PLC0415 - optional, and slow to import for commands that do not serve
     except ImportError:
@@ -302,6 +317,7 @@ async def _serve(settings: Settings, reread: Reread | None) -> int:
     except BaseException:
         await gateway.stop()
         raise
+    await asyncio.to_thread(importlib.import_module, _WANTED_LATER)
     _calm_the_collector()
     await signals.get()
     ending = loop.create_task(_end(gateway))
