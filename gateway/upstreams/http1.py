@@ -5,6 +5,7 @@ more than a call needs: a request here is one write, and a connection that waits
 """
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Mapping
@@ -23,9 +24,20 @@ _ATTEMPT_SECONDS: Final = 0.25
 _LINGER_SECONDS: Final = 0.05
 """How long the end of an answer that has been heard may take; a new connection costs less than to wait longer."""
 
+_ALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""After so many quiet seconds ask whether the server is still there, so often, so many times. While a person thinks
+nothing is said for minutes: routers in between forget such a connection, and nobody would learn of a machine that is
+gone. The system's own patience is two hours."""
+_OUR_OWN: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
+"""What a connection fails of that is no fault of the server's: descriptors, memory, ports of ours."""
+
 
 class ConnectFailed(aiohttp.ClientConnectionError):
     """There was no connection, so nothing was sent."""
+
+
+class NothingLeft(ConnectFailed):
+    """Because this process, or this machine, has no room for one more."""
 
 
 class Http1:
@@ -105,6 +117,7 @@ class Http1:
                 opened = await aiohappyeyeballs.start_connection(
                     places, happy_eyeballs_delay=_ATTEMPT_SECONDS, loop=loop
                 )
+                _stay_known(opened)
                 connection = Connection(self, (url.scheme, url.raw_authority), opened)
                 await loop.create_connection(
                     lambda: connection,
@@ -116,7 +129,7 @@ class Http1:
             if opened is not None:
                 opened.close()
             if isinstance(error, OSError | UnicodeError):  # time-outs and failures of TLS are OSErrors too
-                raise ConnectFailed(type(error).__name__) from error
+                raise _failed(error) from error
             raise
         self._open.add(connection)
         self._all_gone.clear()
@@ -188,6 +201,20 @@ class Http1:
                 del self._idle[origin]
         if self._idle:
             self._reaper = loop.call_later(self._idle_seconds, self._reap)
+
+
+def _failed(error: OSError | UnicodeError) -> ConnectFailed:
+    if not isinstance(error, OSError):
+        return ConnectFailed(type(error).__name__)
+    kind = NothingLeft if error.errno in _OUR_OWN else ConnectFailed
+    return kind(f"{type(error).__name__}: {error.strerror}" if error.strerror else type(error).__name__)
+
+
+def _stay_known(opened: socket.socket) -> None:
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if hasattr(socket, name):  # or the system's own patience has to do
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 @lru_cache(maxsize=64)  # an upstream has one address, mostly

@@ -9,8 +9,8 @@ import aiohttp
 from aiohttp import hdrs
 from yarl import URL
 
-from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
-from gateway.upstreams.http1 import ConnectFailed, Http1
+from gateway.errors import GatewayError, Overloaded, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
+from gateway.upstreams.http1 import ConnectFailed, Http1, NothingLeft
 from gateway.upstreams.http1_connection import Response
 from gateway.wire.headers import is_field_value
 
@@ -116,6 +116,8 @@ def translated(error: Exception) -> GatewayError:
     trouble = _tls_trouble(error)
     if trouble is not None:
         return UpstreamUnreachable(f"TLS: {trouble}")
+    if isinstance(error, NothingLeft):
+        return Overloaded(f"no connection to the upstream can be opened: {error}")
     if isinstance(error, ConnectFailed):
         return UpstreamUnreachable(str(error))
     return UpstreamLost(type(error).__name__)

@@ -1,6 +1,8 @@
 """The connections to servers: which is used again, which is not, and what is said about one that cannot be had."""
 
 import asyncio
+import errno
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Self
 
@@ -9,7 +11,9 @@ import pytest
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.upstreams.http1 import ConnectFailed, Http1
+from gateway.errors import Overloaded
+from gateway.upstreams.http1 import ConnectFailed, Http1, NothingLeft
+from gateway.upstreams.http_client import translated
 from tests.support.waiting import stop_accepting, until
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -209,6 +213,46 @@ async def test_a_server_without_tls_is_no_https_server(client: Http1) -> None:
     async with RawServer(play) as server:
         with pytest.raises(ConnectFailed):
             await client.request("GET", server.url.with_scheme("https"), headers={})
+
+
+async def test_a_connection_on_which_nobody_speaks_is_known_to_be_alive(
+    client: Http1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: while a person thinks nothing is said; routers forget such a connection, and machines go for good."""
+    opened: list[socket.socket] = []
+    loop = asyncio.get_running_loop()
+    connect = loop.create_connection
+
+    async def noting(*arguments: Any, sock: socket.socket, **options: Any) -> Any:
+        opened.append(sock)
+        return await connect(*arguments, sock=sock, **options)
+
+    monkeypatch.setattr(loop, "create_connection", noting)
+    async with RawServer(_agree) as server:
+        await (await client.request("GET", server.url, headers={})).read(10)
+        assert opened[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        patience = [
+            opened[0].getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        ]
+        await client.close()
+    assert patience[0] + patience[1] * patience[2] <= 60, "seconds until a machine that is gone is missed"
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL])
+async def test_what_we_have_no_room_for_is_no_fault_of_the_server(
+    client: Http1, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Ours: "cannot be reached" would have operators look at the wrong machine."""
+
+    async def start(*_: Any, **__: Any) -> socket.socket:
+        raise OSError(number, "none left")
+
+    monkeypatch.setattr("aiohappyeyeballs.start_connection", start)
+    with pytest.raises(NothingLeft, match="none left") as failed:
+        await client.request("GET", URL("http://127.0.0.1:1/"), headers={})
+    told = translated(failed.value)
+    assert (type(told), told.http_status) == (Overloaded, 503)
 
 
 async def test_after_the_end_there_is_no_connection_to_be_had(client: Http1) -> None:
