@@ -350,8 +350,10 @@ async def open_session(
     background = Background()
     try:
         await channel.request(request_id, encode_request(request_id, "initialize", params), deliver)
+        if isinstance(answer, Failure):
+            raise UpstreamSpokeNonsense(f"initialize was refused with error {answer.code}")
         if not isinstance(answer, Result):
-            raise UpstreamSpokeNonsense(f"initialize was answered with {type(answer).__name__}")
+            raise UpstreamSpokeNonsense("initialize was not answered")
         server = introduction(answer.result)
         if not is_legacy(server.version):
             raise UpstreamSpokeNonsense(f"the server speaks {server.version[:32]!r}")

@@ -130,7 +130,7 @@ async def test_a_refused_introduction_opens_nothing(channel: FakeChannel, heard:
         channel.say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "no"}})
 
     channel.on["initialize"] = hello
-    with pytest.raises(UpstreamFault):
+    with pytest.raises(UpstreamFault, match="error -32602"):
         await opened(channel, heard)
     assert channel.is_closed
 
