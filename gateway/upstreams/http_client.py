@@ -108,7 +108,9 @@ def kind_of(response: Response) -> str:
     """The media type of its body; one that is compressed, which nobody asked for, is of a type that nobody reads."""
     kind = names.media_type(response.headers.get(hdrs.CONTENT_TYPE))
     coding = response.headers.get(hdrs.CONTENT_ENCODING)
-    return kind if coding is None or coding.lower() in ("", "identity") else f"{kind} compressed by {coding[:32]!r}"
+    if coding is None or coding.lower() in ("", "identity"):
+        return kind
+    return f"{kind} compressed by {coding[:32]!r}"
 
 
 def challenge_of(response: Response) -> str | None:
