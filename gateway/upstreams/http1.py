@@ -10,7 +10,8 @@ import socket
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from ipaddress import ip_address
+from typing import Any, Final, TypeAlias
 
 import aiohappyeyeballs
 import aiohttp
@@ -30,6 +31,10 @@ nothing is said for minutes: routers in between forget such a connection, and no
 gone. The system's own patience is two hours."""
 _OUR_OWN: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 """What a connection fails of that is no fault of the server's: descriptors, memory, ports of ours."""
+
+
+_Places: TypeAlias = list[Any]
+"""Where a name leads, as `getaddrinfo` has it."""
 
 
 class ConnectFailed(aiohttp.ClientConnectionError):
@@ -60,6 +65,7 @@ class Http1:
         self._all_gone = asyncio.Event()
         self._all_gone.set()
         self._reaper: asyncio.TimerHandle | None = None
+        self._lookups: dict[tuple[str, int], asyncio.Task[_Places]] = {}
         self._lingering: dict[Connection, float] = {}
         """Those whose answer has been heard, but has not ended yet; and until when it may."""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -86,9 +92,13 @@ class Http1:
         for timer in (self._reaper, self._sweeper):
             if timer is not None:
                 timer.cancel()
+        lookups = list(self._lookups.values())
+        for lookup in lookups:
+            lookup.cancel()
         for connection in list(self._open):
             connection.cut()
         await self._all_gone.wait()
+        await asyncio.gather(*lookups, return_exceptions=True)
 
     # --- connections -------------------------------------------------------------------
 
@@ -113,7 +123,7 @@ class Http1:
         opened: socket.socket | None = None
         try:
             async with asyncio.timeout(self._connect_timeout):
-                places = await loop.getaddrinfo(url.host or "", url.port or 0, type=socket.SOCK_STREAM)
+                places = await self._places(url.host or "", url.port or 0)
                 opened = await aiohappyeyeballs.start_connection(
                     places, happy_eyeballs_delay=_ATTEMPT_SECONDS, loop=loop
                 )
@@ -139,6 +149,33 @@ class Http1:
             connection.cut()
             raise
         return connection
+
+    async def _places(self, host: str, port: int) -> _Places:
+        """Look a name up, once for all who want it now.
+
+        A resolver that hangs keeps a thread for as long as the system tries, whoever has given up since. There are
+        few, for all servers together: one whose name cannot be found must not take them all.
+        """
+        known = _place_of_number(host, port)
+        if known is not None:
+            return known
+        lookup = self._lookups.get((host, port))
+        if lookup is None:
+            loop = asyncio.get_running_loop()
+            looking = loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            lookup = self._lookups[host, port] = asyncio.ensure_future(looking)
+            lookup.add_done_callback(lambda done: self._looked_up((host, port), done))
+        try:
+            return await asyncio.shield(lookup)
+        except asyncio.CancelledError:
+            if lookup.cancelled():
+                raise ConnectFailed("closed") from None
+            raise
+
+    def _looked_up(self, name: tuple[str, int], lookup: "asyncio.Task[_Places]") -> None:
+        del self._lookups[name]
+        if not lookup.cancelled():
+            lookup.exception()  # whoever waited for it knows; maybe nobody did
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -208,6 +245,18 @@ def _failed(error: OSError | UnicodeError) -> ConnectFailed:
         return ConnectFailed(type(error).__name__)
     kind = NothingLeft if error.errno in _OUR_OWN else ConnectFailed
     return kind(f"{type(error).__name__}: {error.strerror}" if error.strerror else type(error).__name__)
+
+
+def _place_of_number(host: str, port: int) -> _Places | None:
+    """An address needs no looking up; None: it is a name."""
+    try:
+        version = ip_address(host).version
+    except ValueError:
+        return None
+    if "%" in host:  # of one interface, which the system knows by its number
+        return None
+    family, place = (socket.AF_INET, (host, port)) if version == 4 else (socket.AF_INET6, (host, port, 0, 0))
+    return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place)]
 
 
 def _stay_known(opened: socket.socket) -> None:
