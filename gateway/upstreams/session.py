@@ -298,13 +298,17 @@ class Session:
     async def abandon(self) -> None:
         """Let go of the session here; there it lives on, for somebody else."""
         self.death.set()
-        await self._background.close()
+        await self._end_listening()
 
     async def close(self) -> None:
         """End the session here and there."""
         self.death.set()
-        await self._background.close()
+        await self._end_listening()
         await self._channel.close()
+
+    async def _end_listening(self) -> None:
+        await self._background.close()
+        self._standing = None  # how it ended knows where it was, and so this session: the two would stay
 
 
 class _Answer:

@@ -217,7 +217,7 @@ class StreamableHttp:
             except GatewayError as error:
                 if not was_open:
                     opened()
-                broken = error
+                broken = error.bare()
             if clock() - began > _RECONNECT_SECONDS[-1]:
                 tries = 0
             if broken is not None and tries == len(_RECONNECT_SECONDS):
