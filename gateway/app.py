@@ -64,6 +64,11 @@ for any (3.11); as many as the backlog would keep it from everything else, with 
 _WANTED_LATER: Final = "jsonschema_rs"
 """What the first filled-in form needs. Loaded when clients are served already, but not only then: an answer must not
 fail of a file that cannot be opened any more."""
+_SWEEP_SECONDS: Final = 600.0
+"""How often all objects are looked through for circles, which `_calm_the_collector` leaves alone. Libraries leave
+some behind: asyncio's own loop two kilobytes with each connection."""
+_QUIET_SECONDS: Final = 60.0
+"""How long that waits for a moment in which nothing is being answered."""
 _LOOK_SECONDS: Final = 0.05
 """How often a gateway that stops looks what is left."""
 _CUT_SECONDS: Final = 2.0
@@ -138,6 +143,10 @@ class Gateway:
         self._is_ready = True
         for name in self._relays:
             self._log.info(LogEvent.LISTENING, upstream=name, url=self.url(name))
+
+    async def quiet(self) -> None:
+        """Return when no request is being answered."""
+        await self._front.quiet()
 
     async def drain(self) -> None:
         """Say no to readiness probes, go on serving for `lame_duck`, then let everything end, or go elsewhere."""
@@ -319,7 +328,9 @@ async def _serve(settings: Settings, reread: Reread | None) -> int:
         raise
     await asyncio.to_thread(importlib.import_module, _WANTED_LATER)
     _calm_the_collector()
+    sweeping = loop.create_task(_sweep(gateway))
     await signals.get()
+    sweeping.cancel()
     ending = loop.create_task(_end(gateway))
     second = loop.create_task(signals.get())
     await asyncio.wait([ending, second], return_when=asyncio.FIRST_COMPLETED)
@@ -340,6 +351,16 @@ async def _serve(settings: Settings, reread: Reread | None) -> int:
 async def _end(gateway: Gateway) -> None:
     await gateway.drain()
     await gateway.stop()
+
+
+async def _sweep(gateway: Gateway) -> None:
+    """Find what keeps itself alive in circles, now and then: with ten thousand holds it takes half a second."""
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_QUIET_SECONDS):
+                await gateway.quiet()
+        gc.collect()
 
 
 def _calm_the_collector() -> None:

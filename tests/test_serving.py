@@ -4,14 +4,17 @@ import asyncio
 import gc
 import json
 import signal
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from gateway import app
+from tests.support.gateways import Gateways
 from tests.support.scripted import Scripted, Turn, ask, asking, text_result
 from tests.support.serving import Serving, free_port, serving
+from tests.support.waiting import until
 from tests.support.wire import Answer, Wire, accept
 
 
@@ -271,3 +274,35 @@ def test_the_collector_walks_few_objects_at_a_time_and_those_that_stay_hardly_ev
 
     assert young * middle <= 100_000
     assert young * middle * old >= 100_000_000
+
+
+async def test_circles_are_found_now_and_then_all_the_same(
+    gateway: Gateways, server: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: in a quiet moment, and without one as well; else memory of a process that runs for months is lost."""
+
+    class Circle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr(app, "_QUIET_SECONDS", 0.01)
+    served = await gateway(server.url)
+    async with Wire(served.url) as client:
+        gc.disable()
+        sweeping = asyncio.ensure_future(app._sweep(served.gateway))
+        try:
+            for is_busy in (False, True):
+                running = await started(client, server, "wait") if is_busy else None
+                circle = weakref.ref(Circle())
+
+                async def is_gone(seen: "weakref.ref[Circle]" = circle) -> bool:
+                    return seen() is None
+
+                await until(is_gone)
+            server.release.set()
+            assert running is not None
+            assert (await running).text == "finished"
+        finally:
+            gc.enable()
+            sweeping.cancel()
