@@ -18,7 +18,9 @@ The way of a request, each arrow one call:
 
 import asyncio
 import contextlib
+import os
 import secrets
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -26,7 +28,7 @@ from typing import Final
 
 from aiohttp import web
 
-from gateway import __version__
+from gateway import __version__, descriptors
 from gateway.edge.admin import AdminRunner, admin_app
 from gateway.edge.challenges import Addresses
 from gateway.edge.doorway import Doorway, doorway
@@ -53,6 +55,9 @@ from gateway.upstreams.background import Background
 from gateway.wire.headers import WELL_KNOWN
 
 _BACKLOG: Final = 4096
+_AT_ONCE: Final = 16
+"""Connections that asyncio accepts in one go. It tries no fewer, and complains of each, when it has no descriptor left
+for any (3.11); as many as the backlog would keep it from everything else, with thousands of lines a second."""
 _LOOK_SECONDS: Final = 0.05
 """How often a gateway that stops looks what is left."""
 
@@ -95,7 +100,9 @@ class Gateway:
         # Pinned: who somebody is must not change while the ring is turned.
         self._doorways_by_name = self._doorways(keyring.first.principal)
         self._endpoints = self._public_endpoints()
-        self._front = Front(self._paths(), settings.limits, self._metrics.turned_away)
+        most = descriptors.for_clients(settings.limits.connections)
+        limits = settings.limits.model_copy(update={"connections": most})
+        self._front = Front(self._paths(), limits, self._metrics.turned_away)
 
     # --- life --------------------------------------------------------------------------
 
@@ -123,6 +130,11 @@ class Gateway:
         self._is_ready = True
         for name in self._relays:
             self._log.info(LogEvent.LISTENING, upstream=name, url=self.url(name))
+
+    @property
+    def is_quiet(self) -> bool:
+        """Is no request being answered?"""
+        return not self._front.in_progress
 
     async def drain(self) -> None:
         """Say no to readiness probes, go on serving for `lame_duck`, then let everything end, or go elsewhere."""
@@ -256,8 +268,11 @@ class Gateway:
     ) -> tuple[Address, web.TCPSite]:
         await runner.setup()
         self._runners.append(runner)
-        site = web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG, ssl_context=tls)
+        site = web.TCPSite(runner, address.host, address.port, backlog=_AT_ONCE, ssl_context=tls)
         await site.start()
+        for listener in site._server.sockets:  # type: ignore[union-attr]  # noqa: SLF001 - the library does not show them
+            with socket.socket(fileno=os.dup(listener.fileno())) as same:
+                same.listen(_BACKLOG)  # whom the system lets wait is another matter
         return Address(address.host, runner.addresses[0][1]), site
 
     def _checks(self) -> dict[str, bool | str]:

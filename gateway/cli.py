@@ -6,11 +6,13 @@ needs it: `holdfast version` must not pay for an HTTP stack.
 """
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO, TypeVar
 
 from gateway import __version__
 
@@ -136,6 +138,29 @@ def _argument(parse: Callable[[str], _T], text: str) -> _T:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    with _heeding_signals():
+        return _serve_now(arguments)
+
+
+@contextlib.contextmanager
+def _heeding_signals() -> Iterator[None]:
+    """Heed them before the server can: the first process of a container is not ended by a signal that it does not.
+
+    It would be killed after the whole time that it has for ending. What SIGHUP asks for is being done already.
+    """
+    on_term, on_hangup = signal.signal(signal.SIGTERM, _leave), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, on_term)
+        signal.signal(signal.SIGHUP, on_hangup)
+
+
+def _leave(*_: object) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _serve_now(arguments: argparse.Namespace) -> int:
     from gateway.settings.load import ConfigInvalid  # noqa: PLC0415
 
     try:

@@ -43,7 +43,7 @@ which is a plain GatewayError with -32603: the client is to read its `errorId`.
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class GatewayError(Exception):
@@ -67,6 +67,11 @@ class GatewayError(Exception):
     def headers(self) -> dict[str, str]:
         """HTTP response headers that belong to this refusal."""
         return {}
+
+    def bare(self) -> Self:
+        """Itself without where it came from: who keeps that keeps all that was at work there."""
+        self.__traceback__ = self.__cause__ = self.__context__ = None
+        return self
 
 
 class ClientFault(GatewayError):

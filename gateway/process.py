@@ -1,11 +1,12 @@
-"""The process around a gateway: signals, the event loop, open files, the garbage collector. It knows no request."""
+"""The process around a gateway: signals, the event loop, the garbage collector. It knows no request."""
 
 import asyncio
 import gc
-import resource
+import importlib
 import signal
 from typing import Final
 
+from gateway import descriptors
 from gateway.app import Gateway
 from gateway.reload import Reread
 from gateway.settings.model import Settings
@@ -14,10 +15,14 @@ from gateway.telemetry.names import LogEvent
 
 _CUT_SECONDS: Final = 2.0
 """What a second signal leaves for farewells."""
-_FILES_PER_HOLD: Final = 3
-"""The pipes of a server's process; over HTTP two connections, the call's own and the session's GET stream."""
-_OTHER_FILES: Final = 4_096
-"""Clients, sessions that are idle or at work, listeners, the store."""
+_WANTED_LATER: Final = "jsonschema_rs"
+"""What the first filled-in form needs. Loaded when clients are served already, but not only then: an answer must not
+fail because a file cannot be opened any more."""
+_SWEEP_SECONDS: Final = 600.0
+"""How often all objects are searched for circles, which `_calm_the_collector` leaves alone. Libraries leave some
+behind: asyncio's own loop two kilobytes with each connection."""
+_LOOK_SECONDS, _MOST_LOOKS = 0.1, 600
+"""How often, and how many times, it looks for a moment in which nothing is being answered."""
 
 
 def serve(settings: Settings, reread: Reread | None = None) -> int:
@@ -46,8 +51,11 @@ async def _serve(settings: Settings, reread: Reread | None) -> int:
     except BaseException:
         await gateway.stop()
         raise
+    await asyncio.to_thread(importlib.import_module, _WANTED_LATER)
     _calm_the_collector()
+    sweeping = loop.create_task(_sweep(gateway))
     await signals.get()
+    sweeping.cancel()
     ending = loop.create_task(_end(gateway))
     second = loop.create_task(signals.get())
     await asyncio.wait([ending, second], return_when=asyncio.FIRST_COMPLETED)
@@ -70,25 +78,26 @@ async def _end(gateway: Gateway) -> None:
     await gateway.stop()
 
 
-def _open_enough_files(settings: Settings) -> None:
-    """Raise the soft limit to what the configured holds can need: 1,024, the usual one, is over at 500 of them.
+async def _sweep(gateway: Gateway) -> None:
+    """Find what keeps itself alive in circles, now and then: with ten thousand holds it takes half a second."""
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        for _ in range(_MOST_LOOKS):
+            if gateway.is_quiet:
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        gc.collect()
 
-    The hard limit is the operator's word; where it is too low for the configuration they are told so.
-    """
-    held = sum(upstream.holds.max for upstream in settings.upstreams.values())
-    wanted = held * _FILES_PER_HOLD + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-        except (OSError, ValueError):  # a system may allow less than it says
-            allowed = soft
-    if allowed < wanted and soft != resource.RLIM_INFINITY:
+
+def _open_enough_files(settings: Settings) -> None:
+    needed = descriptors.needed(settings.upstreams.values())
+    limit = descriptors.ask_for_more(needed)
+    if limit < needed:
+        # The hard limit is the operator's word; where it is too low for the configuration they are told so.
         get_logger().warning(
             LogEvent.FEW_OPEN_FILES,
-            limit=max(soft, allowed),
-            wanted=wanted,
+            limit=limit,
+            needed=needed,
             detail="holds.max allows more held calls than this process may have connections for: "
             "raise the hard limit of open files (ulimit -Hn), or lower holds.max",
         )

@@ -43,11 +43,12 @@ class Renewal:
         """Do so now. What is unusable changes nothing."""
         try:
             settings = self._settings if self._reread is None else self._reread()
-            self._turn(settings)
+            ring = _ring_of(settings)
             self._renew_certificate()
         except (ConfigInvalid, ValueError) as error:
             self._log.error(LogEvent.CONFIG_RELOAD_FAILED, detail=_told(error))
             return
+        self._turn(ring)  # nothing can go wrong with it any more: all of it is new, or none
         self._settings = settings
         self._log.info(
             LogEvent.CONFIG_RELOADED, detail="sealing keys and certificates; the rest needs a restart"
@@ -65,15 +66,13 @@ class Renewal:
             if now != seen:
                 seen = now
                 try:
-                    self._turn(self._settings)
+                    self._turn(_ring_of(self._settings))
                 except (ConfigInvalid, ValueError) as error:
                     self._log.error(LogEvent.CONFIG_RELOAD_FAILED, detail=_told(error))
 
-    def _turn(self, settings: Settings) -> None:
-        texts = sealing_secrets(settings)
-        if not texts:
-            return  # made at the start of this process; there is nothing to read again
-        ring = Keyring.from_secrets(texts)
+    def _turn(self, ring: Keyring | None) -> None:
+        if ring is None:
+            return
         before = [key.id for key in self._keyring.keys]
         # A key that stays is the same object: what was derived from it is kept.
         kept = {key.id: key for key in self._keyring.keys}
@@ -81,6 +80,12 @@ class Renewal:
         after = [key.id for key in self._keyring.keys]
         if before != after:
             self._log.info(LogEvent.KEYS_TURNED, key_ids=after)
+
+
+def _ring_of(settings: Settings) -> Keyring | None:
+    """The keys as they are written now. None: they were made at the start of this process, and are not read again."""
+    texts = sealing_secrets(settings)
+    return Keyring.from_secrets(texts) if texts else None
 
 
 def _state_of(path: Path) -> bytes | None:

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from gateway.reload import Renewal
 from gateway.sealing.keyring import Keyring
+from gateway.settings.certificates import CertificateUnusable
 from gateway.settings.load import ConfigInvalid
 from gateway.settings.model import Settings
 from gateway.settings.problems import Problem
@@ -156,6 +157,19 @@ def test_a_configuration_that_is_wrong_by_now_changes_nothing() -> None:
     assert len(ring.keys) == 1
     assert [line["event"] for line in lines] == ["config_reload_failed"]
     assert "listen" in lines[0]["detail"]
+
+
+def test_keys_are_not_turned_by_a_reload_that_fails_of_a_certificate() -> None:
+    """Ours: "everything stays as it was" is meant of all of it; half a reload nobody can reason about."""
+    ring = Keyring.from_secrets([OLD])
+
+    def broken() -> None:
+        raise CertificateUnusable("key_file", "does not fit the certificate")
+
+    with capture_logs() as lines:
+        Renewal(settings(OLD), ring, lambda: settings(NEW, OLD), broken).renew()
+    assert len(ring.keys) == 1
+    assert [line["event"] for line in lines] == ["config_reload_failed"]
 
 
 def test_a_ring_of_this_process_s_own_is_left_alone() -> None:

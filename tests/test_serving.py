@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -173,6 +175,25 @@ async def test_a_port_that_is_taken_ends_it_with_a_reason(tmp_path: Path, server
     assert "Traceback" not in said
     assert "internal_error" not in said
     assert '"library"' not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_signals_are_heeded_from_the_start(tmp_path: Path, number: signal.Signals) -> None:
+    """Ours: process 1 of a container that does not heed one is killed, after all the time that it has for ending."""
+    file = tmp_path / "holdfast.yaml"
+    os.mkfifo(file)
+    program = [sys.executable, "-m", "gateway", "serve", "--config", str(file)]
+    process = await asyncio.create_subprocess_exec(*program, stderr=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(15):
+        with await asyncio.to_thread(file.open, "w"):  # it reads, and waits for us to write
+            process.send_signal(number)
+            if number is signal.SIGTERM:
+                await process.wait()
+        _, said = await process.communicate()
+    if number is signal.SIGTERM:
+        assert (process.returncode, said) == (0, b"")
+    else:
+        assert (process.returncode, b"is empty" in said) == (1, True)
 
 
 async def test_it_starts_without_its_upstream(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ Checks: TypeAlias = Mapping[str, bool | str]
 upstream that is down must not take the gateway out of rotation: it could no longer explain itself."""
 
 _PROBES: Final = frozenset({"/livez", "/readyz"})
+_LINGER_SECONDS: Final = 1.0
+"""How long somebody may still send or read when the process ends; the library would wait for a minute."""
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
 
 
@@ -75,7 +77,13 @@ class AdminRunner(web.AppRunner):
 
     def __init__(self, app: web.Application, limits: Limits) -> None:
         # A line per probe would bury the lines that matter.
-        super().__init__(app, access_log=None, keepalive_timeout=limits.idle)
+        super().__init__(
+            app,
+            access_log=None,
+            keepalive_timeout=limits.idle,
+            lingering_time=_LINGER_SECONDS,
+            shutdown_timeout=_LINGER_SECONDS,
+        )
         self._limits = limits
 
     async def _make_server(self) -> web.Server:

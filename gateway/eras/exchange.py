@@ -199,7 +199,7 @@ class Exchange:
             given = self._asked.read(event.answers)
             late = self._asked.read_late(event.answers)
         except errors.InvalidParams as error:
-            return [Reject(error)]
+            return [Reject(error.bare())]
         self.state = State.SETTLING  # somebody listens again
         if self.may_rerun and is_worth_another_run(self.outcome, was_late=bool(late)):
             self._asked.meet_again(event.capabilities)

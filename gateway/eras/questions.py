@@ -128,7 +128,7 @@ class Questions:
             self.read(given)
             self.read_late(given)
         except InvalidParams as error:
-            return error
+            return error.bare()
         return None
 
     def is_page_refused(self, answers: Mapping[str, Params]) -> bool:

@@ -19,6 +19,7 @@ from gateway.relay.clocks import RoundAlarms, WorkClock
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
+from gateway.relay.outbox import Outbox
 from gateway.relay.passport import Passport
 from gateway.relay.place import Place
 from gateway.relay.replies import ending_reply, input_required, own_fault, too_late
@@ -41,9 +42,9 @@ class Driver:
         "_exchange",
         "_last_reply",
         "_listeners",
+        "_outbox",
         "_place",
         "_request",
-        "_speaks",
         "_work_clock",
         "exchange_id",
         "passport",
@@ -62,7 +63,7 @@ class Driver:
         self._request = request
         self._exchange = exchange if exchange is not None else new_exchange(place, request, session)
         self._call = LegacyCall(place, session, heard_by=self)
-        self._speaks: Speaker | None = None
+        self._outbox: Outbox | None = None
         self._listeners: list[Listener] = []
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
@@ -320,11 +321,12 @@ class Driver:
         self._reply(Reply.of(error))
 
     def _speaker(self) -> Speaker:
-        if self._speaks is None:
-            self._speaks = Speaker(
-                self._place, self._call, self._feed, partial(holding.may_speak, self._place, self)
-            )
-        return self._speaks
+        if self._outbox is None:
+            self._outbox = Outbox(self._place.background)
+        # Not kept: the two would keep each other alive.
+        return Speaker(
+            self._place, self._call, self._outbox, self._feed, partial(holding.may_speak, self._place, self)
+        )
 
     def _time_out(self) -> None:
         self._feed(words.WorkTimedOut())
@@ -394,7 +396,7 @@ class Driver:
             self._last_reply = self._last_reply or self._last_word(outcome)
             self._request = self._request.spent()
             holding.keep(self._place, self.exchange_id, outcome, self._last_reply)
-        if self._place.directory.is_sure and (self._speaks is None or self._speaks.is_silent):
+        if self._place.directory.is_sure and (self._outbox is None or self._outbox.is_empty):
             self._call.let_go(release)
         else:
             self._speaker().let_go(release)

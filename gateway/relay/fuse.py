@@ -5,7 +5,7 @@ Calls that are held, and whatever else has its session already, never come here.
 
 from collections.abc import Awaitable, Callable
 
-from gateway.errors import GatewayError, UpstreamDown, UpstreamTimedOut, UpstreamUnreachable
+from gateway.errors import GatewayError, Overloaded, UpstreamDown, UpstreamTimedOut, UpstreamUnreachable
 from gateway.telemetry.logs import get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.names import LogEvent
@@ -36,6 +36,9 @@ class Fuse:
             session = await self._open_for(caller)
         except (UpstreamUnreachable, UpstreamTimedOut):
             self._breaker.failed()
+            raise
+        except Overloaded:
+            self._breaker.gave_up()  # of our own want: nothing is known of the server
             raise
         except GatewayError:
             self._breaker.reached()  # to say no is to be there

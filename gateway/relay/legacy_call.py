@@ -100,6 +100,7 @@ class LegacyCall:
         finally:
             if self._task is not None:
                 self._task.cancel()
+            self._task = None  # how it ends knows where it was, and so this call: the two would stay
 
     async def set_log_level(self, level: str) -> None:
         """Have the server log from this level on, if it can be told. What comes is filtered again in any case.
@@ -119,6 +120,7 @@ class LegacyCall:
         """Stop reading, and forget the session without ending it: it is another process's now."""
         if self._task is not None:
             self._task.cancel()
+        self._task = None
         if self._is_leased:
             self._is_leased = False
             self.session.listener = None
@@ -149,7 +151,7 @@ class LegacyCall:
                 await self._change_session(request, heard_by)
                 return
         except GatewayError as error:
-            heard_by.hear(UpstreamBroke(error))
+            heard_by.hear(UpstreamBroke(error.bare()))
         else:
             self._is_renewed = False
             heard_by.hear(_ended(answer))
@@ -158,7 +160,7 @@ class LegacyCall:
         try:
             answer = await self.session.call_on(request_id, last_event_id)
         except GatewayError as error:
-            heard_by.hear(UpstreamBroke(error))
+            heard_by.hear(UpstreamBroke(error.bare()))
         else:
             heard_by.hear(_ended(answer))
 
@@ -166,7 +168,7 @@ class LegacyCall:
         try:
             await self._change_session(request, heard_by)
         except GatewayError as error:
-            heard_by.hear(UpstreamBroke(error))
+            heard_by.hear(UpstreamBroke(error.bare()))
 
     def _send(self, request: ClientRequest) -> Awaitable[Result | Failure]:
         if request.log_level is not None:

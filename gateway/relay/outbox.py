@@ -1,8 +1,13 @@
-"""Sends to the legacy server what an exchange has to say besides its call, in order. It knows no meaning."""
+"""What is to be sent to the legacy server beside the call itself, one after the other. It knows no meaning.
+
+Nor does it keep whom to tell of a failure for longer than there is something to send: whoever has an outbox is told,
+and the two would keep each other alive.
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.errors import GatewayError, UpstreamFault, UpstreamTimedOut
@@ -18,22 +23,21 @@ async def _always() -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    send: Callable[[], Awaitable[None]]
+    on_failure: Callable[[GatewayError], None]
+    may_send: Callable[[], Awaitable[bool]]
+
+
 class Outbox:
     """Sends in order, each after the one before was taken; a failure is told and the rest goes on."""
 
-    __slots__ = ("_background", "_may_send", "_on_failure", "_sender", "_waiting")
+    __slots__ = ("_background", "_sender", "_waiting")
 
-    def __init__(
-        self,
-        background: Background,
-        on_failure: Callable[[GatewayError], None],
-        may_send: Callable[[], Awaitable[bool]] = _always,
-    ) -> None:
-        """`may_send` is asked each time, right before; what may not be sent is dropped."""
+    def __init__(self, background: Background) -> None:
         self._background = background
-        self._on_failure = on_failure
-        self._may_send = may_send
-        self._waiting: deque[Callable[[], Awaitable[None]]] | None = None
+        self._waiting: deque[_Letter] | None = None
         self._sender: asyncio.Task[None] | None = None
 
     @property
@@ -41,29 +45,34 @@ class Outbox:
         """Has everything been sent?"""
         return self._sender is None
 
-    def put(self, send: Callable[[], Awaitable[None]]) -> None:
-        """Send this after all that was put in before."""
+    def put(
+        self,
+        send: Callable[[], Awaitable[None]],
+        on_failure: Callable[[GatewayError], None],
+        may_send: Callable[[], Awaitable[bool]] = _always,
+    ) -> None:
+        """Send this after all that was put in before. `may_send` is asked right before; what may not be is dropped."""
         if self._waiting is None:
             self._waiting = deque()
-        self._waiting.append(send)
+        self._waiting.append(_Letter(send, on_failure, may_send))
         if self._sender is None:
             self._sender = self._background.start(self._run(self._waiting), "outbox")
 
-    async def _run(self, waiting: deque[Callable[[], Awaitable[None]]]) -> None:
+    async def _run(self, waiting: deque[_Letter]) -> None:
         try:
             while waiting:
+                letter = waiting.popleft()
                 try:
-                    send = waiting.popleft()
                     async with asyncio.timeout(_SEND_SECONDS):
-                        if await self._may_send():
-                            await send()
+                        if await letter.may_send():
+                            await letter.send()
                 except TimeoutError:
-                    self._on_failure(UpstreamTimedOut("an answer was not taken in time"))
+                    letter.on_failure(UpstreamTimedOut("an answer was not taken in time"))
                 except GatewayError as error:
-                    self._on_failure(error)
+                    letter.on_failure(error)
                 except Exception as error:  # noqa: BLE001 - our bug must not keep the session from being let go
                     get_logger().error(LogEvent.INTERNAL_ERROR, where="outbox", exc_info=error)
-                    self._on_failure(UpstreamFault("the answer could not be sent"))
+                    letter.on_failure(UpstreamFault("the answer could not be sent"))
         finally:
             self._sender = None
             self._waiting = None

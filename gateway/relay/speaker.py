@@ -17,26 +17,23 @@ from gateway.telemetry.names import AskDisposition, AskKind
 
 
 class Speaker:
-    """Speaks for one exchange; made when there is something to say, which for most calls there never is."""
+    """Speaks for one exchange, once: whoever it feeds makes another one for the next thing that is to be said."""
 
-    __slots__ = ("_call", "_feed", "_outbox", "_place")
+    __slots__ = ("_call", "_feed", "_may_speak", "_outbox", "_place")
 
     def __init__(
         self,
         place: Place,
         call: LegacyCall,
+        outbox: Outbox,
         feed: Callable[[Event], None],
         may_speak: Callable[[], Awaitable[bool]],
     ) -> None:
         self._place = place
         self._call = call
+        self._outbox = outbox
         self._feed = feed
-        self._outbox = Outbox(place.background, lambda error: feed(words.AnswerNotTaken(error)), may_speak)
-
-    @property
-    def is_silent(self) -> bool:
-        """Has everything been said?"""
-        return self._outbox.is_empty
+        self._may_speak = may_speak
 
     def answer(self, ask: Ask, result: Mapping[str, Any], principal: Principal, *, from_client: bool) -> None:
         """Give the server what the client answered, or what is answered without it."""
@@ -52,15 +49,15 @@ class Speaker:
 
     def cancel(self, reason: str) -> None:
         """Tell the server that nobody waits for the call any more."""
-        self._outbox.put(lambda: self._call.cancel(reason))
+        self._say(lambda: self._call.cancel(reason))
 
     def set_log_level(self, level: str) -> None:
         """Ask for the messages that this round's client wants to see."""
-        self._outbox.put(lambda: self._call.set_log_level(level))
+        self._say(lambda: self._call.set_log_level(level))
 
     def let_go(self, release: words.Release) -> None:
         """Part from the session, after all that is still to be said."""
-        self._outbox.put(lambda: self._call.let_go_now(release))
+        self._say(lambda: self._call.let_go_now(release))
 
     def _deliver(self, ask: Ask, tell: Callable[[], Awaitable[None]]) -> None:
         async def told() -> None:
@@ -69,7 +66,10 @@ class Speaker:
             except UpstreamUnauthorized as error:
                 self._feed(words.AnswerRefused(ask, error))
 
-        self._outbox.put(told)
+        self._say(told)
+
+    def _say(self, tell: Callable[[], Awaitable[None]]) -> None:
+        self._outbox.put(tell, lambda error: self._feed(words.AnswerNotTaken(error.bare())), self._may_speak)
 
 
 def count_ask(place: Place, ask: Ask, disposition: AskDisposition) -> None:

@@ -50,9 +50,11 @@ def server_context(tls: ListenTls) -> ssl.SSLContext:
 
 
 def renew(context: ssl.SSLContext, tls: ListenTls) -> None:
-    """Read the listener's files again; handshakes from now on show what is in them."""
+    """Read the listener's files again: handshakes from now on show what is in them. The unusable changes nothing."""
     if tls.cert_file is None:
         raise AssertionError("no certificate is configured")
+    # OpenSSL takes the certificate before it looks at the key: a pair that does not fit would leave us with neither.
+    _show(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tls.cert_file, tls.key_file)
     _show(context, tls.cert_file, tls.key_file)
 
 

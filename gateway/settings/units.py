@@ -53,7 +53,8 @@ def parse_duration(value: object) -> float:
         case bool():
             raise wrong
         case int() | float():
-            seconds = float(value)
+            # It may be more than a float can hold.
+            seconds = float(max(-1, min(value, _LONGEST_DURATION + 1)))
         case str() if _NUMBER.fullmatch(value):
             seconds = float(value)
         case str() if _DURATION.fullmatch(value):
@@ -75,7 +76,8 @@ def parse_rate(value: object) -> float:
     """`50/s`, `600/m` or `1000/h` as requests per second."""
     text = value if isinstance(value, str) else ""
     number, _, unit = text.partition("/")
-    if not re.fullmatch(RATE_PATTERN, text, re.ASCII) or not (rate := float(number) / _PER[unit.strip()]) > 0:
+    is_written = re.fullmatch(RATE_PATTERN, text, re.ASCII) is not None
+    if not is_written or not 0 < (rate := float(number) / _PER[unit.strip()]) < math.inf:
         raise ValueError("should be a rate such as 50/s, 600/m or 1000/h")
     return rate
 
@@ -89,7 +91,8 @@ def parse_size(value: object) -> int:
         case int() if value > 0:
             return value
         case str() if (match := _SIZE.fullmatch(value)) and match[2] in _BYTES:
-            size = int(float(match[1]) * _BYTES[match[2]])
+            written = float(match[1]) * _BYTES[match[2]]
+            size = int(written) if math.isfinite(written) else 0
         case str() if value.isascii() and value.isdecimal():
             size = int(value)
         case _:

@@ -74,7 +74,7 @@ def round_finished(line: Round) -> None:
     """The one line of a round.
 
     It does not take the way of other lines, for there is one with every call: its
-    members are known, only two of them can hold a stranger's sentences, and it may
+    members are known, only three of them can hold a stranger's sentences, and it may
     wait a moment to become text and be written, together with others.
     """
     level = _ROUND_LEVELS.get(line.outcome, logging.INFO)
@@ -110,6 +110,8 @@ def _render_json(_logger: object, method: str, line: _Line) -> bytes:
 
 def _round_json(line: Round) -> bytes:
     _rounded(line)
+    if line.method is not None:
+        line.method = scrub(line.method)  # whatever a legacy client asks a server for
     if line.target is not None:
         line.target = scrub(line.target)
     if line.detail is not None:

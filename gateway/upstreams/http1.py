@@ -5,11 +5,13 @@ more than a call needs: a request here is one write, and a connection that waits
 """
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from ipaddress import ip_address
+from typing import Any, Final, TypeAlias
 
 import aiohappyeyeballs
 import aiohttp
@@ -23,9 +25,24 @@ _ATTEMPT_SECONDS: Final = 0.25
 _LINGER_SECONDS: Final = 0.05
 """How long the end of an answer that has been heard may take; a new connection costs less than to wait longer."""
 
+_ALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""After so many quiet seconds ask whether the server is still there, so often, so many times. While a person thinks
+nothing is said for minutes: routers in between forget such a connection, and nobody would learn of a machine that is
+gone. The system's own patience is two hours."""
+_OUR_OWN: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
+"""What a connection fails of that is no fault of the server's: descriptors, memory, ports of ours."""
+
+
+_Places: TypeAlias = list[Any]
+"""Where a name leads, as `getaddrinfo` has it."""
+
 
 class ConnectFailed(aiohttp.ClientConnectionError):
     """There was no connection, so nothing was sent."""
+
+
+class NothingLeft(ConnectFailed):
+    """Because this process, or this machine, has no room for one more."""
 
 
 class Http1:
@@ -48,6 +65,7 @@ class Http1:
         self._all_gone = asyncio.Event()
         self._all_gone.set()
         self._reaper: asyncio.TimerHandle | None = None
+        self._lookups: dict[tuple[str, int], asyncio.Task[_Places]] = {}
         self._lingering: dict[Connection, float] = {}
         """Those whose answer has been heard, but has not ended yet; and until when it may."""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -74,9 +92,13 @@ class Http1:
         for timer in (self._reaper, self._sweeper):
             if timer is not None:
                 timer.cancel()
+        lookups = list(self._lookups.values())
+        for lookup in lookups:
+            lookup.cancel()
         for connection in list(self._open):
             connection.cut()
         await self._all_gone.wait()
+        await asyncio.gather(*lookups, return_exceptions=True)
 
     # --- connections -------------------------------------------------------------------
 
@@ -101,10 +123,11 @@ class Http1:
         opened: socket.socket | None = None
         try:
             async with asyncio.timeout(self._connect_timeout):
-                places = await loop.getaddrinfo(url.host or "", url.port or 0, type=socket.SOCK_STREAM)
+                places = await self._places(url.host or "", url.port or 0)
                 opened = await aiohappyeyeballs.start_connection(
                     places, happy_eyeballs_delay=_ATTEMPT_SECONDS, loop=loop
                 )
+                _stay_known(opened)
                 connection = Connection(self, (url.scheme, url.raw_authority), opened)
                 await loop.create_connection(
                     lambda: connection,
@@ -116,7 +139,7 @@ class Http1:
             if opened is not None:
                 opened.close()
             if isinstance(error, OSError | UnicodeError):  # time-outs and failures of TLS are OSErrors too
-                raise ConnectFailed(type(error).__name__) from error
+                raise _failed(error) from error
             raise
         self._open.add(connection)
         self._all_gone.clear()
@@ -126,6 +149,33 @@ class Http1:
             connection.cut()
             raise
         return connection
+
+    async def _places(self, host: str, port: int) -> _Places:
+        """Look a name up, once for all who want it now.
+
+        A resolver that hangs keeps a thread for as long as the system tries, whoever has given up since. There are
+        few, for all servers together: one whose name cannot be found must not take them all.
+        """
+        known = _place_of_number(host, port)
+        if known is not None:
+            return known
+        lookup = self._lookups.get((host, port))
+        if lookup is None:
+            loop = asyncio.get_running_loop()
+            looking = loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            lookup = self._lookups[host, port] = asyncio.ensure_future(looking)
+            lookup.add_done_callback(lambda done: self._looked_up((host, port), done))
+        try:
+            return await asyncio.shield(lookup)
+        except asyncio.CancelledError:
+            if lookup.cancelled():
+                raise ConnectFailed("closed") from None
+            raise
+
+    def _looked_up(self, name: tuple[str, int], lookup: "asyncio.Task[_Places]") -> None:
+        del self._lookups[name]
+        if not lookup.cancelled():
+            lookup.exception()  # whoever waited for it knows; maybe nobody did
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -188,6 +238,32 @@ class Http1:
                 del self._idle[origin]
         if self._idle:
             self._reaper = loop.call_later(self._idle_seconds, self._reap)
+
+
+def _failed(error: OSError | UnicodeError) -> ConnectFailed:
+    if not isinstance(error, OSError):
+        return ConnectFailed(type(error).__name__)
+    kind = NothingLeft if error.errno in _OUR_OWN else ConnectFailed
+    return kind(f"{type(error).__name__}: {error.strerror}" if error.strerror else type(error).__name__)
+
+
+def _place_of_number(host: str, port: int) -> _Places | None:
+    """An address needs no looking up; None: it is a name."""
+    try:
+        version = ip_address(host).version
+    except ValueError:
+        return None
+    if "%" in host:  # of one interface, which the system knows by its number
+        return None
+    family, place = (socket.AF_INET, (host, port)) if version == 4 else (socket.AF_INET6, (host, port, 0, 0))
+    return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place)]
+
+
+def _stay_known(opened: socket.socket) -> None:
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if hasattr(socket, name):  # or the system's own patience has to do
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 @lru_cache(maxsize=64)  # an upstream has one address, mostly

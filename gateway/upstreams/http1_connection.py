@@ -109,6 +109,7 @@ class Response:
 
     def release(self) -> None:
         """Nobody reads on. A connection on which the rest may still come is of no more use."""
+        self._fault = None  # once it was raised it knows where, and so this response: the two would stay
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.cut()
@@ -268,6 +269,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone, whoever hung up."""
         self._transport = None
+        del self._parser  # which knows this connection: the two would stay
         self._keeper.lose(self, self._origin)
         response, self._response = self._response, None
         if response is None:

@@ -9,10 +9,10 @@ import aiohttp
 from aiohttp import hdrs
 from yarl import URL
 
-from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
-from gateway.upstreams.http1 import ConnectFailed, Http1
+from gateway.errors import GatewayError, Overloaded, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
+from gateway.upstreams.http1 import ConnectFailed, Http1, NothingLeft
 from gateway.upstreams.http1_connection import Response
-from gateway.wire.headers import is_field_value
+from gateway.wire import headers as names
 
 _LONGEST_CHALLENGE: Final = 4096
 """Characters. Clients read no response that has a header of more than 8 KiB, so it would hide the 401 itself."""
@@ -104,10 +104,19 @@ def is_same_origin(one: URL, other: URL) -> bool:
     return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
 
 
+def kind_of(response: Response) -> str:
+    """The media type of its body; one that is compressed, which nobody asked for, is of a type that nobody reads."""
+    kind = names.media_type(response.headers.get(hdrs.CONTENT_TYPE))
+    coding = response.headers.get(hdrs.CONTENT_ENCODING)
+    if coding is None or coding.lower() in ("", "identity"):
+        return kind
+    return f"{kind} compressed by {coding[:32]!r}"
+
+
 def challenge_of(response: Response) -> str | None:
     """The server's `WWW-Authenticate`, if it is fit to be a header of ours."""
     challenge = response.headers.get(hdrs.WWW_AUTHENTICATE, "")
-    is_fit = 0 < len(challenge) <= _LONGEST_CHALLENGE and is_field_value(challenge)
+    is_fit = 0 < len(challenge) <= _LONGEST_CHALLENGE and names.is_field_value(challenge)
     return challenge if is_fit else None
 
 
@@ -116,9 +125,11 @@ def translated(error: Exception) -> GatewayError:
     trouble = _tls_trouble(error)
     if trouble is not None:
         return UpstreamUnreachable(f"TLS: {trouble}")
+    if isinstance(error, NothingLeft):
+        return Overloaded(f"no connection to the upstream can be opened: {error}")
     if isinstance(error, ConnectFailed):
         return UpstreamUnreachable(str(error))
-    return UpstreamLost(type(error).__name__)
+    return UpstreamLost(str(error) or type(error).__name__)
 
 
 def _tls_trouble(error: Exception) -> str | None:

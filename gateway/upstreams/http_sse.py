@@ -32,7 +32,7 @@ from gateway.telemetry.names import LogEvent
 from gateway.upstreams.background import Background
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
-from gateway.upstreams.http_client import challenge_of, is_same_origin, requested, translated
+from gateway.upstreams.http_client import challenge_of, is_same_origin, kind_of, requested, translated
 from gateway.upstreams.one_stream import OneStream
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire import headers as names
@@ -173,7 +173,7 @@ class HttpSse:
     async def _check_stream(self, response: Response) -> None:
         if response.status >= 300:
             raise await self._refusal(response)
-        kind = names.media_type(response.headers.get(hdrs.CONTENT_TYPE))
+        kind = kind_of(response)
         if kind != names.EVENT_STREAM:
             raise UpstreamSpokeNonsense(f"GET: HTTP {response.status} with {kind or 'no content type'}")
 

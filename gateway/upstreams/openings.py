@@ -43,6 +43,8 @@ class Openings(Generic[Whose, What]):
                 raise Overloaded("shutting down") from None
             opening.add_done_callback(self._drifted)
             raise
+        finally:
+            del opening  # if it failed, its error knows this place: the two would stay
 
     async def close(self) -> None:
         """Wait until all that are under way are open, or do not get so far in time."""

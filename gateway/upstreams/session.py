@@ -15,7 +15,7 @@ from gateway.eras.discovery import Introduction, introduction
 from gateway.eras.notifications import CANCELLED, CHANGES
 from gateway.eras.requests import initialize_params
 from gateway.eras.vocabulary import Ask
-from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense
+from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamTimedOut
 from gateway.upstreams.background import Background
 from gateway.upstreams.flag import Flag
 from gateway.upstreams.transport import Channel, Resumable
@@ -39,6 +39,9 @@ _STANDING_STREAM_SECONDS: Final = 2.0
 """How long a call waits for the standing stream to open; a server that sends no headers has it open by then."""
 _CATCH_UP_SECONDS: Final = 2.0
 """How long a server may take over the ping that ends the handshake; one that ignores pings works all the same."""
+_TAKE_SECONDS: Final = 30.0
+"""How long a server may take to accept what is no call. Where nobody waits, one that hangs would keep the task that
+tells it, and a connection, for ever."""
 _MOST_EARLY_ASKS: Final = 32
 _MOST_COURTESIES: Final = 32
 """Pongs and refusals on their way at once. A server that asks for more gets no answer: it does not read them."""
@@ -166,15 +169,22 @@ class Session:
 
     async def answer(self, ask_id: Id, result: Mapping[str, Any]) -> None:
         """Answer an ask; returns when the server has taken the answer."""
-        await self._channel.send(encode_result(ask_id, result))
+        await self._tell(encode_result(ask_id, result))
 
     async def refuse(self, ask_id: Id, code: int, message: str) -> None:
         """Answer an ask with an error."""
-        await self._channel.send(encode_error(ask_id, code, message))
+        await self._tell(encode_error(ask_id, code, message))
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Tell the server something."""
-        await self._channel.send(encode_notification(method, params))
+        await self._tell(encode_notification(method, params))
+
+    async def _tell(self, body: bytes) -> None:
+        try:
+            async with asyncio.timeout(_TAKE_SECONDS):
+                await self._channel.send(body)
+        except TimeoutError:
+            raise UpstreamTimedOut("it did not take what it was told") from None
 
     def hear(self, message: Message) -> None:
         """Something came that is not the answer to the running call, on whichever stream.
@@ -288,13 +298,17 @@ class Session:
     async def abandon(self) -> None:
         """Let go of the session here; there it lives on, for somebody else."""
         self.death.set()
-        await self._background.close()
+        await self._end_listening()
 
     async def close(self) -> None:
         """End the session here and there."""
         self.death.set()
-        await self._background.close()
+        await self._end_listening()
         await self._channel.close()
+
+    async def _end_listening(self) -> None:
+        await self._background.close()
+        self._standing = None  # how it ended knows where it was, and so this session: the two would stay
 
 
 class _Answer:
@@ -340,8 +354,10 @@ async def open_session(
     background = Background()
     try:
         await channel.request(request_id, encode_request(request_id, "initialize", params), deliver)
+        if isinstance(answer, Failure):
+            raise UpstreamSpokeNonsense(f"initialize was refused with error {answer.code}")
         if not isinstance(answer, Result):
-            raise UpstreamSpokeNonsense(f"initialize was answered with {type(answer).__name__}")
+            raise UpstreamSpokeNonsense("initialize was not answered")
         server = introduction(answer.result)
         if not is_legacy(server.version):
             raise UpstreamSpokeNonsense(f"the server speaks {server.version[:32]!r}")

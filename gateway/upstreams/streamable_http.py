@@ -36,7 +36,7 @@ from gateway.telemetry.names import LogEvent
 from gateway.upstreams.farewell import Ending, end_session
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
-from gateway.upstreams.http_client import challenge_of, sent
+from gateway.upstreams.http_client import challenge_of, kind_of, sent
 from gateway.upstreams.transport import Deliver, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
@@ -128,7 +128,7 @@ class StreamableHttp:
                 if self.session_id is None:
                     self._take_session_id(response)
                 response.acknowledge()
-                match names.media_type(response.headers.get(hdrs.CONTENT_TYPE)):
+                match kind_of(response):
                     case names.EVENT_STREAM:
                         is_answered = await self._read_to_answer(response, deliver, is_beside=is_beside)
                     case names.JSON:
@@ -185,7 +185,7 @@ class StreamableHttp:
             async with self._sent(hdrs.METH_GET, wanted) as response:
                 if response.status in _NOT_NOW or response.status >= 500:
                     return False
-                if names.media_type(response.headers.get(hdrs.CONTENT_TYPE)) != names.EVENT_STREAM:
+                if kind_of(response) != names.EVENT_STREAM:
                     raise UpstreamLost(f"reading on: HTTP {response.status}")
                 return await self._read_to_answer(response, deliver)
         except UpstreamUnreachable:
@@ -217,7 +217,7 @@ class StreamableHttp:
             except GatewayError as error:
                 if not was_open:
                     opened()
-                broken = error
+                broken = error.bare()
             if clock() - began > _RECONNECT_SECONDS[-1]:
                 tries = 0
             if broken is not None and tries == len(_RECONNECT_SECONDS):
@@ -246,7 +246,7 @@ class StreamableHttp:
         status = response.status
         if status in _NOT_NOW or status >= 500:
             raise UpstreamRefused(status)
-        if status < 300 and names.media_type(response.headers.get(hdrs.CONTENT_TYPE)) == names.EVENT_STREAM:
+        if status < 300 and kind_of(response) == names.EVENT_STREAM:
             return True
         if was_open:
             raise SessionGone(f"the standing stream: HTTP {status}, where it was open before")

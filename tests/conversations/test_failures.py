@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.relay import outbox
+from gateway.upstreams import session
 from tests.faults.relay import FaultRelay, How, Where
 from tests.support.gateways import Gateways, Served
 from tests.support.scripted import Scripted, Turn, ask, asking, text_result
@@ -139,6 +140,21 @@ async def test_silence_elsewhere_is_bounded_too(
         relay.arm(How.STALL, Where.HEADERS, method.encode())
         failed(await client.request("tools/list"), LATE)
         assert (await client.request("tools/list")).result["tools"]
+
+
+async def test_a_server_that_hangs_over_everything_leaves_no_connection_behind(
+    gateway: Gateways, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: also what it is told of a request that nobody waits for any more is not told for ever."""
+    monkeypatch.setattr(session, "_TAKE_SECONDS", 0.1)
+    server.on["tools/list"] = server.on["notifications/cancelled"] = Turn.until_left
+    served = await gateway(server.url, sessions=PLAIN, call_timeout="100ms")
+    async with Wire(served.url) as client:
+        for _ in range(3):
+            failed(await client.request("tools/list"), LATE)
+        await server.wait("notifications/cancelled", 3)
+        told = server.seen("notifications/cancelled")
+        await server.wait_until(lambda: all(turn.has_left for turn in told))
 
 
 # --- the clock ---------------------------------------------------------------------------------

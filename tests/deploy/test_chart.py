@@ -288,6 +288,44 @@ def test_a_disruption_budget_states_one_bound(values: str, budget: dict[str, obj
     assert {name: bound for name, bound in spec.items() if name != "selector"} == budget
 
 
+NUMBERS = {
+    "fullnameOverride": "123",
+    "nameOverride": "0777",
+    "serviceAccount.name": "0x1f",
+    "priorityClassName": "1.5",
+    "sealing.existingSecret": "true",
+    "sealing.existingSecretKeys[0]": "0123",
+}
+
+
+@pytest.mark.parametrize("version", HELMS)
+@pytest.mark.parametrize("release", ["123", "true"])
+def test_what_is_called_like_a_number_stays_text(version: str, release: str) -> None:
+    """Ours: Kubernetes allows such names, and refuses the numbers that YAML makes of them."""
+    values = str(CHART / "ci" / "existing-secret-values.yaml")
+    every = "--set-string=" + ",".join(f"{key}={value}" for key, value in NUMBERS.items())
+    for extra in ([], [every]):
+        done = helm(version, "template", release, str(CHART), "-f", values, *extra)
+        assert done.returncode == 0, done.stderr
+        for document in yaml.safe_load_all(done.stdout):
+            assert kubernetes_validate.validate(document, "1.34", strict=True) == "1.34"
+
+
+@pytest.mark.parametrize("version", HELMS)
+@pytest.mark.parametrize(
+    "section",
+    [
+        *("image", "ports", "sealing", "autoscaling", "podDisruptionBudget", "service", "serviceAccount"),
+        *("probes", "probes.startup", "service.port", "sidecar"),
+    ],
+)
+def test_a_section_that_was_emptied_is_named(version: str, section: str) -> None:
+    """Ours: `probes:` with nothing below it takes the defaults away; helm would speak of a nil pointer."""
+    told = refusal(version, "standalone", "--set", f"{section}=null")
+    assert section.rpartition(".")[2] in told
+    assert "values don't meet the specifications of the schema" in told
+
+
 # --- what it refuses ----------------------------------------------------------------------------------------
 
 

@@ -197,6 +197,19 @@ async def test_a_bug_of_ours_shows_no_trace_and_no_version(metrics: Metrics) -> 
     assert not re.search(rb"(?i)aiohttp|python|traceback|secret", told)
 
 
+async def test_who_never_finishes_asking_does_not_keep_the_process_alive(metrics: Metrics) -> None:
+    """Ours: the library would linger for ten seconds, and a pod that stops has promised another time."""
+    runner = AdminRunner(admin_app(metrics=metrics, checks=dict, version="1.2.3"), Limits())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
+    writer.write(b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+    async with asyncio.timeout(5):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 405 ")
+        await runner.cleanup()
+    writer.close()
+
+
 async def _told(place: tuple[str, int | None], data: bytes) -> bytes:
     """All that is said to this, until the connection is closed."""
     reader, writer = await asyncio.open_connection(*place)

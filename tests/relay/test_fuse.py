@@ -6,6 +6,7 @@ import pytest
 
 from gateway.errors import (
     GatewayError,
+    Overloaded,
     UpstreamDown,
     UpstreamRefused,
     UpstreamTimedOut,
@@ -78,3 +79,14 @@ async def test_a_client_that_leaves_proves_nothing() -> None:
     door.says = UpstreamRefused(500)
     assert isinstance(await door.knock(), UpstreamRefused)
     assert door.is_open() == 0
+
+
+async def test_our_own_want_of_room_says_nothing_of_the_server() -> None:
+    """Ours: neither that it is there nor that it is not; who has no descriptor left has not knocked."""
+    door = Door(UpstreamUnreachable())
+    await door.knock()
+    door.says = Overloaded("no descriptor left")
+    assert isinstance(await door.knock(), Overloaded)
+    door.says = UpstreamUnreachable()
+    await door.knock()
+    assert door.is_open() == 1

@@ -43,9 +43,9 @@ def failing(error: Exception) -> Send:
 async def test_each_is_sent_after_the_one_before_was_taken(background: Background) -> None:
     said: list[str] = []
     taken = asyncio.Event()
-    outbox = Outbox(background, ignored)
-    outbox.put(saying(said, "first", after=taken))
-    outbox.put(saying(said, "second"))
+    outbox = Outbox(background)
+    outbox.put(saying(said, "first", after=taken), ignored)
+    outbox.put(saying(said, "second"), ignored)
     assert not outbox.is_empty
 
     taken.set()
@@ -55,10 +55,10 @@ async def test_each_is_sent_after_the_one_before_was_taken(background: Backgroun
 
 async def test_it_is_empty_before_and_after_and_can_be_used_again(background: Background) -> None:
     said: list[str] = []
-    outbox = Outbox(background, ignored)
+    outbox = Outbox(background)
     seen = [outbox.is_empty]
     for word in ("first", "second"):
-        outbox.put(saying(said, word))
+        outbox.put(saying(said, word), ignored)
         seen.append(outbox.is_empty)
         await background.settle(5)
         seen.append(outbox.is_empty)
@@ -71,9 +71,9 @@ async def test_a_failure_is_told_and_the_rest_goes_on(background: Background) ->
     said: list[str] = []
     failures: list[GatewayError] = []
     loss = UpstreamLost("reset")
-    outbox = Outbox(background, failures.append)
-    outbox.put(failing(loss))
-    outbox.put(saying(said, "after"))
+    outbox = Outbox(background)
+    outbox.put(failing(loss), failures.append)
+    outbox.put(saying(said, "after"), ignored)
     await background.settle(5)
 
     assert (failures, said) == ([loss], ["after"])
@@ -82,9 +82,9 @@ async def test_a_failure_is_told_and_the_rest_goes_on(background: Background) ->
 
 async def test_what_is_put_in_because_of_a_failure_is_sent_too(background: Background) -> None:
     said: list[str] = []
-    outbox = Outbox(background, lambda _: outbox.put(saying(said, "cancel")))
-    outbox.put(failing(UpstreamLost("reset")))
-    outbox.put(saying(said, "after"))
+    outbox = Outbox(background)
+    outbox.put(failing(UpstreamLost("reset")), lambda _: outbox.put(saying(said, "cancel"), ignored))
+    outbox.put(saying(said, "after"), ignored)
     await background.settle(5)
 
     assert said == ["after", "cancel"]
@@ -96,9 +96,9 @@ async def test_a_server_that_does_not_take_it_is_not_waited_for_for_ever(
     monkeypatch.setattr(module, "_SEND_SECONDS", 0.01)
     said: list[str] = []
     failures: list[GatewayError] = []
-    outbox = Outbox(background, failures.append)
-    outbox.put(saying(said, "never taken", after=asyncio.Event()))
-    outbox.put(saying(said, "after"))
+    outbox = Outbox(background)
+    outbox.put(saying(said, "never taken", after=asyncio.Event()), failures.append)
+    outbox.put(saying(said, "after"), ignored)
     await background.settle(5)
 
     assert [type(failure) for failure in failures] == [UpstreamTimedOut]
@@ -107,9 +107,9 @@ async def test_a_server_that_does_not_take_it_is_not_waited_for_for_ever(
 
 async def test_an_end_of_everything_ends_it_too(background: Background) -> None:
     said: list[str] = []
-    outbox = Outbox(background, ignored)
-    outbox.put(saying(said, "never", after=asyncio.Event()))
-    outbox.put(saying(said, "nor this"))
+    outbox = Outbox(background)
+    outbox.put(saying(said, "never", after=asyncio.Event()), ignored)
+    outbox.put(saying(said, "nor this"), ignored)
     await asyncio.sleep(0)
     await background.close()
 
@@ -125,9 +125,9 @@ async def test_what_may_not_be_said_any_more_is_dropped(background: Background) 
     async def may_send() -> bool:
         return is_ours.pop(0)
 
-    outbox = Outbox(background, ignored, may_send)
-    outbox.put(saying(said, "ours"))
-    outbox.put(saying(said, "theirs"))
+    outbox = Outbox(background)
+    outbox.put(saying(said, "ours"), ignored, may_send)
+    outbox.put(saying(said, "theirs"), ignored, may_send)
     await background.settle(5)
 
     assert said == ["ours"]

@@ -1,12 +1,13 @@
 """Certificates from files: what cannot be used is named by its setting, and verification is never off."""
 
+import asyncio
 import ssl
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from gateway.settings.certificates import CertificateUnusable, client_context, renew, server_context
+from gateway.settings.certificates import CertificateUnusable, client_context, renew, server_context, trusting
 from gateway.settings.tls import ListenTls, UpstreamTls
 from tests.support.certificates import Authority
 
@@ -77,3 +78,33 @@ def test_a_listener_s_files_are_read_again(tmp_path: Path) -> None:
     pair.cert.write_bytes(b"nonsense")
     with pytest.raises(CertificateUnusable):
         renew(context, tls)
+
+
+@pytest.mark.parametrize("spoilt", ["cert", "key", "other cert", "other key"])
+async def test_files_that_do_not_go_together_leave_the_listener_as_it_was(
+    tmp_path: Path, spoilt: str
+) -> None:
+    """Ours: a signal that comes between the writing of two files must not end all handshakes."""
+    authority = Authority(tmp_path)
+    pair, other = authority.host(), authority.host(name="other")
+    tls = ListenTls(cert_file=pair.cert, key_file=pair.key)
+    context = server_context(tls)
+    whose = other if spoilt.startswith("other") else None
+    for file, foreign in ((pair.cert, other.cert), (pair.key, other.key)):
+        if spoilt.endswith(file.suffix.removeprefix(".").replace("crt", "cert")):
+            file.write_bytes(foreign.read_bytes() if whose else b"nonsense")
+    with pytest.raises(CertificateUnusable):
+        renew(context, tls)
+    async with asyncio.timeout(5):
+        assert await _shown(context, trusting(authority.file)) == "host"
+
+
+async def _shown(listener: ssl.SSLContext, client: ssl.SSLContext) -> str:
+    """The name in the certificate that a client is shown."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=listener)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), ssl=client)
+        subject = dict(pair for (pair,) in writer.get_extra_info("peercert")["subject"])
+        await reader.read()
+        writer.close()
+    return str(subject["commonName"])

@@ -1,12 +1,20 @@
 """Durations, sizes, addresses and URLs as people write them."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.settings.units import Address, parse_address, parse_duration, parse_http_url, parse_size
+from gateway.settings.units import (
+    Address,
+    parse_address,
+    parse_duration,
+    parse_http_url,
+    parse_rate,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +145,21 @@ def test_what_is_no_server_url_is_refused_without_repeating_it(url: object) -> N
     with pytest.raises(ValueError, match="should") as refusal:
         parse_http_url(url)
     assert "pw" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("parse", "unit"), [(parse_duration, "s"), (parse_size, "GiB"), (parse_rate, "/s")])
+def test_what_no_float_can_hold_is_refused(parse: Callable[[object], float], unit: str) -> None:
+    """Ours: a slip of the keyboard ends in a message with its place, not in a stack trace."""
+    with pytest.raises(ValueError, match="should be"):
+        parse("9" * 400 + unit)
+    with pytest.raises(ValueError, match="should be"):
+        parse(-(10**400))
+
+
+def test_whole_numbers_of_any_length_are_read_or_refused() -> None:
+    assert parse_size(10**400) == 10**400
+    with pytest.raises(ValueError, match="366 days"):
+        parse_duration(10**400)
 
 
 @given(st.text() | st.integers() | st.floats() | st.none() | st.booleans())

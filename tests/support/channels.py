@@ -36,6 +36,8 @@ class FakeChannel:
         self.on: dict[str, Answering] = {}
         self.refusal: Exception | None = None
         """Raised for everything that is only sent."""
+        self.takes: asyncio.Event | None = None
+        """What is only sent is taken when this is set, and at once without it."""
         self.ending: Exception | None = None
         """How the standing stream ends once `end` is set."""
         self.end = asyncio.Event()
@@ -64,6 +66,8 @@ class FakeChannel:
 
     async def send(self, body: bytes) -> None:
         self.sent.append(decode(body))
+        if self.takes is not None:
+            await self.takes.wait()
         if self.refusal is not None:
             raise self.refusal
 

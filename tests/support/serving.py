@@ -82,11 +82,18 @@ def free_port() -> int:
 
 @contextlib.asynccontextmanager
 async def serving(
-    folder: Path, upstream: Mapping[str, Any], *, wait: bool = True, is_judged: bool = True, **settings: Any
+    folder: Path,
+    upstream: Mapping[str, Any],
+    *,
+    wait: bool = True,
+    is_judged: bool = True,
+    has_uvloop: bool = True,
+    **settings: Any,
 ) -> AsyncIterator[Serving]:
     """Run `holdfast serve` with one upstream; killed at the end of the block if it still runs.
 
-    Not judged: where a hostile server's malformed forms are handed on for the client to judge, and where memory is.
+    Not judged: where a hostile server's malformed forms are handed on for the client to judge, where memory is, and
+    without uvloop.
     """
     port, admin = settings.pop("port", None) or free_port(), free_port()
     config = {
@@ -105,7 +112,8 @@ async def serving(
     with log.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "tests.support.judged_serve" if is_judged else "gateway", "serve", "--config", str(file)),
+            *_program(is_judged=is_judged, has_uvloop=has_uvloop),
+            *("serve", "--config", str(file)),
             cwd=ROOT,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
@@ -123,3 +131,10 @@ async def serving(
         await process.wait()
     wrong = [line for line in running.judged() if line != repr(JUDGED)]
     assert not wrong, "sent, and not valid in 2026-07-28:\n" + "\n".join(wrong)
+
+
+def _program(*, is_judged: bool, has_uvloop: bool) -> tuple[str, str]:
+    if not has_uvloop:
+        blocked = "import sys; sys.modules['uvloop'] = None; from gateway.cli import main; sys.exit(main())"
+        return "-c", blocked
+    return "-m", "tests.support.judged_serve" if is_judged else "gateway"

@@ -25,12 +25,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def finish(outcome: Outcome = Outcome.COMPLETE, target: str = "update_work_item") -> None:
+def finish(
+    outcome: Outcome = Outcome.COMPLETE, target: str = "update_work_item", method: str = "tools/call"
+) -> None:
     line = logs.Round(
         exchange="x1",
         round=2,
         upstream="crm",
-        method="tools/call",
+        method=method,
         target=target,
         era="2025-11-25",
         status=200,
@@ -96,6 +98,17 @@ def test_the_words_of_strangers_in_a_round_are_redacted(stream: io.StringIO, for
     finish(target="https://me:HUSH@crm/?token=HUSH")
     assert "crm" in stream.getvalue()
     assert "HUSH" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("format_", ["json", "console"])
+def test_a_method_is_a_stranger_s_word_too(stream: io.StringIO, format_: logs.Format) -> None:
+    """Ours: a legacy client may ask its server for whatever it likes, in as many words as a body holds."""
+    logs.configure("info", format_, stream)
+    finish(method="Bearer HUSHHUSHHUSH")
+    finish(method="token: HUSH")
+    finish(method="x y" * 1_000_000)
+    assert "HUSH" not in stream.getvalue()
+    assert len(stream.getvalue()) < 5000
 
 
 def test_a_round_about_something_that_is_not_unicode_is_not_lost(written: Written) -> None:

@@ -1,6 +1,8 @@
 """The connections to servers: which is used again, which is not, and what is said about one that cannot be had."""
 
 import asyncio
+import errno
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Self
 
@@ -9,8 +11,10 @@ import pytest
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.upstreams.http1 import ConnectFailed, Http1
-from tests.support.waiting import stop_accepting, until
+from gateway.errors import Overloaded
+from gateway.upstreams.http1 import ConnectFailed, Http1, NothingLeft
+from gateway.upstreams.http_client import translated
+from tests.support.waiting import stop_accepting, turns, until
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 Play = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -19,15 +23,18 @@ Play = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 class RawServer:
     """Speaks HTTP as it is told to, byte by byte."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Play, host: str = "127.0.0.1") -> None:
         self._play = play
+        self._host = host
+        self._port = 0
         self._server: asyncio.Server | None = None
         self.accepted = 0
         self.open = 0
         self.heads: list[bytes] = []
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, self._host, 0)
+        self._port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -37,8 +44,7 @@ class RawServer:
 
     @property
     def url(self) -> URL:
-        assert self._server is not None
-        return URL(f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/mcp?x=1")
+        return URL.build(scheme="http", host=self._host, port=self._port, path="/mcp", query_string="x=1")
 
     async def deserted(self) -> None:
         """Return when nobody is connected any more."""
@@ -209,6 +215,90 @@ async def test_a_server_without_tls_is_no_https_server(client: Http1) -> None:
     async with RawServer(play) as server:
         with pytest.raises(ConnectFailed):
             await client.request("GET", server.url.with_scheme("https"), headers={})
+
+
+async def test_a_resolver_that_hangs_is_asked_once_however_many_want_to_know(
+    client: Http1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: each question keeps a thread, and there are few for all servers together."""
+    asked: list[str] = []
+    found = asyncio.Event()
+
+    async def hang(host: str, *_: Any, **__: Any) -> Any:
+        asked.append(host)
+        await found.wait()
+        raise socket.gaierror(socket.EAI_AGAIN, "try again")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", hang)
+
+    async def knock(seconds: float) -> str:
+        with pytest.raises((ConnectFailed, TimeoutError)) as failed:
+            async with asyncio.timeout(seconds):
+                await client.request("GET", URL("http://crm.invalid/"), headers={})
+        return type(failed.value).__name__
+
+    assert set(await asyncio.gather(*(knock(0.05) for _ in range(20)))) == {"TimeoutError"}
+    patient = asyncio.ensure_future(knock(5))
+    async with RawServer(_agree) as server:
+        await (await client.request("GET", server.url, headers={})).read(10)
+        assert asked == ["crm.invalid"], "an address is not looked up at all"
+        found.set()
+        assert await patient == "ConnectFailed"
+        found.clear()
+        impatient = asyncio.ensure_future(knock(5))
+        await turns()
+        await client.close()
+        assert await impatient == "ConnectFailed"
+    assert asked == ["crm.invalid", "crm.invalid"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_an_address_of_either_kind_is_gone_to_as_it_is(client: Http1, host: str) -> None:
+    async with RawServer(_agree, host) as server:
+        response = await client.request("GET", server.url, headers={})
+        assert await response.read(10) == b"hi"
+        await client.close()
+    assert f"Host: {server.url.host_port_subcomponent}".encode() in server.heads[0]
+
+
+async def test_a_connection_on_which_nobody_speaks_is_known_to_be_alive(
+    client: Http1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: while a person thinks nothing is said; routers forget such a connection, and machines go for good."""
+    opened: list[socket.socket] = []
+    loop = asyncio.get_running_loop()
+    connect = loop.create_connection
+
+    async def noting(*arguments: Any, sock: socket.socket, **options: Any) -> Any:
+        opened.append(sock)
+        return await connect(*arguments, sock=sock, **options)
+
+    monkeypatch.setattr(loop, "create_connection", noting)
+    async with RawServer(_agree) as server:
+        await (await client.request("GET", server.url, headers={})).read(10)
+        assert opened[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        patience = [
+            opened[0].getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        ]
+        await client.close()
+    assert patience[0] + patience[1] * patience[2] <= 60, "seconds until a machine that is gone is missed"
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL])
+async def test_what_we_have_no_room_for_is_no_fault_of_the_server(
+    client: Http1, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Ours: "cannot be reached" would have operators look at the wrong machine."""
+
+    async def start(*_: Any, **__: Any) -> socket.socket:
+        raise OSError(number, "none left")
+
+    monkeypatch.setattr("aiohappyeyeballs.start_connection", start)
+    with pytest.raises(NothingLeft, match="none left") as failed:
+        await client.request("GET", URL("http://127.0.0.1:1/"), headers={})
+    told = translated(failed.value)
+    assert (type(told), told.http_status) == (Overloaded, 503)
 
 
 async def test_after_the_end_there_is_no_connection_to_be_had(client: Http1) -> None:

@@ -13,6 +13,7 @@ from gateway.errors import (
     UpstreamLost,
     UpstreamRefused,
     UpstreamSpokeNonsense,
+    UpstreamTimedOut,
     UpstreamUnreachable,
 )
 from gateway.upstreams import session as module
@@ -129,7 +130,7 @@ async def test_a_refused_introduction_opens_nothing(channel: FakeChannel, heard:
         channel.say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "no"}})
 
     channel.on["initialize"] = hello
-    with pytest.raises(UpstreamFault):
+    with pytest.raises(UpstreamFault, match="error -32602"):
         await opened(channel, heard)
     assert channel.is_closed
 
@@ -304,6 +305,24 @@ async def test_a_pong_that_cannot_be_sent_is_nobodys_trouble(channel: FakeChanne
     channel.say(ask(1, "ping", {}), standing=True)
     await sent(channel, 3)
     assert not session.is_dead
+    await session.close()
+
+
+async def test_a_server_that_does_not_take_what_it_is_told_is_not_told_for_ever(
+    channel: FakeChannel, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: most of what is said beside calls nobody waits for, so nobody else would ever give up."""
+    monkeypatch.setattr(module, "_TAKE_SECONDS", 0.05)
+    session = await opened(channel, heard)
+    channel.takes = asyncio.Event()
+    async with asyncio.timeout(5):
+        for telling in (
+            session.answer(1, {}),
+            session.refuse(2, -1, "no"),
+            session.notify("notifications/x"),
+        ):
+            with pytest.raises(UpstreamTimedOut):
+                await telling
     await session.close()
 
 

@@ -60,6 +60,40 @@ async def test_any_other_break_may_have_run_the_call(
     assert len(server.seen("tools/call")) == 1, "sent again"
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    ("coding", "is_read"), [("gzip", False), ("br", False), ("identity", True), ("", True)]
+)
+async def test_a_body_that_was_compressed_unasked_is_called_that(
+    server: Scripted, channel: StreamableHttp, kind: str, coding: str, *, is_read: bool
+) -> None:
+    """Ours: "invalid start byte" would have operators look for a broken character."""
+
+    async def script(turn: Turn) -> None:
+        body = json.dumps(turn.answer(text_result("done")))
+        framed = f"data: {body}\n\n" if kind == "text/event-stream" else body
+        await turn.reply(200, framed, {"Content-Type": kind, "Content-Encoding": coding})
+
+    server.on["tools/call"] = script
+    if is_read:
+        assert await call(channel)
+    else:
+        with pytest.raises(UpstreamSpokeNonsense, match=f"{kind} compressed by '{coding}'"):
+            await call(channel)
+
+
+async def test_what_is_no_http_is_called_that(server: Scripted, channel: StreamableHttp) -> None:
+    """Ours: for the log; the kind of exception that a library has for it tells nobody anything."""
+
+    async def script(turn: Turn) -> None:
+        await turn.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+        turn.hang_up()
+
+    server.on["tools/call"] = script
+    with pytest.raises(UpstreamLost, match="no HTTP"):
+        await call(channel)
+
+
 # --- refusals ----------------------------------------------------------------------------------
 
 

@@ -24,8 +24,8 @@ Each takes this chart's own scope: `.` here, `.Subcharts.holdfast` in a chart th
 {{- end -}}
 
 {{- define "holdfast.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "holdfast.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "holdfast.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "holdfast.labels" -}}
@@ -151,7 +151,7 @@ checksum/sealing: {{ .Values.sealing.keys | toJson | sha256sum }}
 {{- define "holdfast.volumes" -}}
 - name: holdfast-config
   configMap:
-    name: {{ include "holdfast.fullname" . }}
+    name: {{ include "holdfast.fullname" . | quote }}
 - name: holdfast-tmp
   emptyDir:
     medium: Memory
@@ -184,8 +184,8 @@ env:
   - name: {{ include "holdfast.sealVariable" $i }}
     valueFrom:
       secretKeyRef:
-        name: {{ $secret }}
-        key: {{ $key }}
+        name: {{ $secret | quote }}
+        key: {{ $key | quote }}
   {{- end }}
   {{- with .Values.extraEnv }}
   {{- toYaml . | nindent 2 }}
