@@ -141,10 +141,9 @@ def to_legacy_answer(ask: Ask, answer: Mapping[str, Any], version: str) -> Mappi
     if not isinstance(raw, Raw):
         return answer
     match ask.kind:
-        case Kind.ELICITATION if bytes(raw) == b"null":
-            return {
-                name: value for name, value in answer.items() if name != "content"
-            }  # old SDKs refuse nulls
+        case Kind.ELICITATION if bytes(memoryview(raw)[:1]) != b"{":
+            # Old SDKs refuse nulls, and an empty object is `[]` to PHP: beside a "no" it says nothing anyway.
+            return {name: value for name, value in answer.items() if name != "content"}
         case Kind.SAMPLING:
             block = _spread(ask, raw) if at_least(version, "2025-11-25") else _sample(raw, version)
             return answer if block is None else {**answer, "content": block}

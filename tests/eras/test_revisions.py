@@ -256,8 +256,17 @@ def test_a_sample_that_it_cannot_express_is_refused_in_plain_words(
 
 
 @pytest.mark.parametrize("version", REVISIONS[2:])
-def test_a_form_is_answered_as_the_client_wrote_it_but_for_nulls(version: str) -> None:
+def test_a_form_is_answered_as_the_client_wrote_it_but_for_what_is_no_content(version: str) -> None:
     answer = raw(accept(a=1.5, b=["x"], c=True))
     assert to_legacy_answer(form(0, "a"), answer, version) is answer
     declined = raw({"action": "decline", "content": None})
     assert decode(encode(to_legacy_answer(form(0, "a"), declined, version))) == {"action": "decline"}
+
+
+@pytest.mark.parametrize("odd", [[], "", 0, False])
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_no_is_a_no_whatever_stands_beside_it(action: str, odd: Any) -> None:
+    """Ours: PHP writes an empty object as `[]`, and real servers turn away the whole answer for it."""
+    said = raw({"action": action, "content": odd})
+
+    assert decode(encode(to_legacy_answer(form(0, "a"), said, REVISIONS[-1]))) == {"action": action}
