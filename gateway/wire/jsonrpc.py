@@ -72,7 +72,7 @@ class NotJsonRpc(ValueError):
 
 
 class _Error(Struct):
-    code: int
+    code: int | float
     message: str = ""  # required by JSON-RPC, but the code alone is worth passing on
     data: Raw | UnsetType = UNSET
 
@@ -214,7 +214,7 @@ def _heard(owned: bytes) -> Message:
 def _message(envelope: _Envelope) -> Message:
     id_ = envelope.id
     if isinstance(id_, float):
-        id_ = _whole_number(id_)
+        id_ = _whole_number(id_, None)
     # Libraries that write every member they know of write null for those that a message does not have.
     if envelope.method is not UNSET and envelope.method is not None:
         params = envelope.params
@@ -231,7 +231,9 @@ def _message(envelope: _Envelope) -> Message:
         if envelope.result is not UNSET and bytes(envelope.result) != b"null":
             raise NotJsonRpc("both a result and an error", None if id_ is UNSET else id_)
         data = None if error.data is UNSET else error.data
-        return Failure(None if id_ is UNSET else id_, error.code, error.message, data)
+        known = None if id_ is UNSET else id_
+        code = _whole_number(error.code, known) if isinstance(error.code, float) else error.code
+        return Failure(known, code, error.message, data)
     if envelope.result is UNSET:
         raise NotJsonRpc("neither a method, nor a result, nor an error", None if id_ is UNSET else id_)
     if id_ is UNSET or id_ is None:
@@ -239,11 +241,11 @@ def _message(envelope: _Envelope) -> Message:
     return Result(id_, envelope.result)
 
 
-def _whole_number(id_: float) -> int:
-    """The integer that it is: to JSON 1.0 is one, and Java libraries write it so."""
-    if not id_.is_integer():
-        raise NotJsonRpc("the id is a number, but no integer")
-    return int(id_)
+def _whole_number(number: float, id_: Id | None) -> int:
+    """The integer that it is: to JSON 1.0 is one, and Java libraries write it so. `id_` is that of the message."""
+    if not number.is_integer():
+        raise NotJsonRpc(f"{number} is no integer", id_)
+    return int(number)
 
 
 def _owned(data: bytes | bytearray | memoryview) -> bytes:
@@ -294,7 +296,7 @@ def _refusal(data: bytes, text: str) -> NotJson | NotJsonRpc:
     try:
         whole = _read(_syntax, data)
         id_ = _read(_id_only, whole).id
-        return NotJsonRpc(text, _whole_number(id_) if isinstance(id_, float) else id_)
+        return NotJsonRpc(text, _whole_number(id_, None) if isinstance(id_, float) else id_)
     except (NotJson, NotJsonRpc) as error:
         return error
     except ValidationError:

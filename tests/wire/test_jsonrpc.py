@@ -187,6 +187,9 @@ def test_an_integer_is_one_however_it_is_written(written: str, read: int) -> Non
 
     assert isinstance(message, Request)
     assert same_id(message.id, read)
+    failure = parse(f'{{"jsonrpc":"2.0","id":1,"error":{{"code":{written}}}}}'.encode())
+    assert isinstance(failure, Failure)
+    assert same_id(failure.code, read)
 
 
 def test_members_that_a_message_does_not_have_may_be_null() -> None:
