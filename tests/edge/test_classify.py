@@ -319,6 +319,14 @@ def test_a_progress_token_is_a_string_or_an_integer(token: Any) -> None:
     refused(send(request(meta=META | {"progressToken": token})), 400, -32602)
 
 
+def test_a_progress_token_is_an_integer_however_it_is_written() -> None:
+    """JSON Schema: 1.0 is one; it comes back as 1."""
+    verdict = send(request(meta=META | {"progressToken": 1.0}))
+
+    assert isinstance(verdict, Modern)
+    assert (verdict.progress_token, type(verdict.progress_token)) == (1, int)
+
+
 def test_session_and_event_ids_mean_nothing_to_a_modern_request() -> None:
     plain = send(request())
     with_ids = send(request(), {"Mcp-Session-Id": "s", "Last-Event-ID": "9"})
