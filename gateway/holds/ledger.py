@@ -45,12 +45,16 @@ class Ledger(Generic[T]):
         """A ticket names it, though it does not wait now."""
         self._known[exchange_id] = exchange
 
+    def has_room(self, exchange_id: str, holder: str | None = None, size: int = 0) -> bool:
+        """Would it be let in?"""
+        return exchange_id in self._known or not self._is_full(holder, size)
+
     def hold(self, exchange_id: str, exchange: T, holder: str | None = None, size: int = 0) -> bool:
         """The exchange waits for its client now. False: there is no room for one more, or for one more of `holder`.
 
         One that was held before is always let in: a user who has answered must not lose the call to newcomers.
         """
-        if exchange_id not in self._known and self._is_full(holder, size):
+        if not self.has_room(exchange_id, holder, size):
             return False
         self._known[exchange_id] = exchange
         self._let_go(exchange_id)

@@ -13,9 +13,10 @@ from gateway.eras.exchange import Exchange
 from gateway.eras.notifications import is_of_call
 from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold
-from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected, UpstreamTimedOut
+from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected
+from gateway.relay.audience import Audience
 from gateway.relay.clocks import RoundAlarms, WorkClock
-from gateway.relay.holding import end_hold, forget, keep, may_speak, open_hold, seek_rerun
+from gateway.relay.holding import end_hold, forget, has_room, keep, may_speak, open_hold, seek_rerun
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
 from gateway.relay.machines import new_exchange
@@ -26,7 +27,7 @@ from gateway.relay.request import ClientRequest, Principal
 from gateway.relay.speaker import Speaker, count_ask
 from gateway.telemetry.names import AskDisposition, HoldEnd
 from gateway.upstreams.session import Session
-from gateway.wire.jsonrpc import Id, Notification, Params
+from gateway.wire.jsonrpc import Id, Notification, Params, Raw
 
 Answers: TypeAlias = Mapping[str, Params]
 
@@ -39,11 +40,11 @@ class Driver:
 
     __slots__ = (
         "_alarms",
+        "_audience",
         "_call",
         "_consumed",
         "_exchange",
         "_last_reply",
-        "_listeners",
         "_place",
         "_request",
         "_speaks",
@@ -66,7 +67,7 @@ class Driver:
         self._exchange = exchange if exchange is not None else new_exchange(place, request, session)
         self._call = LegacyCall(place, session, heard_by=self)
         self._speaks: Speaker | None = None
-        self._listeners: list[Listener] = []
+        self._audience = Audience()
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
         self._last_reply: Reply | None = None
@@ -101,7 +102,7 @@ class Driver:
         """Another replica has it by now: let go of everything here without a word to the server."""
         self._forget(HoldEnd.EVICTED)
         self._call.abandon()
-        self._reply(Reply.of(CallLost("taken_over")))
+        self._audience.finish(Reply.of(CallLost("taken_over")))
 
     def _forget(self, end: HoldEnd) -> None:
         self._alarms.stop()
@@ -189,15 +190,13 @@ class Driver:
     def _admit(self, listener: Listener) -> None:
         listener.exchange_id = self.exchange_id
         listener.joined(self._leave, self.pause)
-        self._listeners.append(listener)
+        self._audience.admit(listener)
         if self._place.settings.slice:
             self._alarms.slice(self._place.settings.slice, self._end_slice)
 
     def _leave(self, listener: Listener) -> None:
-        if listener in self._listeners:
-            self._listeners.remove(listener)
-            if not self._listeners:
-                self._feed(words.ClientLeft())
+        if self._audience.leave(listener):
+            self._feed(words.ClientLeft())
 
     # --- rounds that end before the call does ------------------------------------------
 
@@ -209,15 +208,20 @@ class Driver:
         if self._exchange.round < _MOST_SLICED:
             self.pause()
 
+    def _expect(self, *said: Raw) -> None:
+        """What comes next may be too large for a stream that has begun: then the next round says it, as JSON."""
+        if self._audience.would_refuse(said) and has_room(self._place, self, self._exchange):
+            self._end_slice()
+
     @property
     def is_at_work(self) -> bool:
         """Does somebody wait here for what the server will say?"""
-        return bool(self._listeners)
+        return bool(self._audience)
 
     @property
     def is_away(self) -> bool:
         """Is the client away, with a ticket?"""
-        return self._exchange.state is State.HELD and not self._listeners
+        return self._exchange.state is State.HELD and not self._audience
 
     @property
     def is_hopeless(self) -> bool:
@@ -256,10 +260,13 @@ class Driver:
 
     def hear(self, event: Event) -> None:
         """The call ended, or goes on in another session."""
+        if isinstance(event, words.UpstreamAnswered):
+            self._expect(event.result)
         self._feed(event)
 
     def hear_ask(self, ask: Ask) -> None:
         """The server asked."""
+        self._expect(*ask.params.values())
         self._feed(words.UpstreamAsked(ask))
 
     def hear_withdrawal(self, ask_id: Id) -> None:
@@ -269,8 +276,7 @@ class Driver:
     def hear_notification(self, notification: Notification) -> None:
         """Progress and logs go to whoever listens now; while held nobody does."""
         if is_of_call(notification, self._call.request_id):
-            for listener in self._listeners:
-                listener.tell(notification)
+            self._audience.tell(notification)
 
     # --- the machine -------------------------------------------------------------------
 
@@ -289,7 +295,7 @@ class Driver:
                 self._call.start(self._request, self)
             case words.Complete() | words.CompleteFailure() | words.Abort():
                 self._last_reply = self._last_word(command)
-                self._reply(self._last_reply)
+                self._audience.finish(self._last_reply)
             case words.Release():
                 self._release(command)
             case words.StartOver():
@@ -316,7 +322,7 @@ class Driver:
         self._consumed = None
         if not self._enter_hold():
             self._feed(words.HoldExpired())
-        self._reply(Reply.of(error))
+        self._audience.finish(Reply.of(error))
 
     def _speaker(self) -> Speaker:
         if self._speaks is None:
@@ -328,17 +334,11 @@ class Driver:
 
     # --- replies -----------------------------------------------------------------------
 
-    def _reply(self, reply: Reply) -> None:
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            listener.finish(reply)
-
     def _last_word(self, ending: words.Complete | words.CompleteFailure | words.Abort) -> Reply:
         if isinstance(ending, words.Abort):
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
-            if isinstance(ending.error, UpstreamTimedOut):
-                is_unheard = bool(self._exchange.round) and self._call.session.id is None
-                ending = too_late(ending, is_in_doubt=self.passport.is_in_doubt, is_unheard=is_unheard)
+            is_unheard = bool(self._exchange.round) and self._call.session.id is None
+            ending = too_late(ending, is_in_doubt=self.passport.is_in_doubt, is_unheard=is_unheard)
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:
@@ -347,7 +347,7 @@ class Driver:
 
     def _hold(self, hold: Hold) -> None:
         if not self._enter_hold():
-            self._reply(Reply.of(Overloaded(f"{self._place.ledger.held} calls are held")))
+            self._audience.finish(Reply.of(Overloaded(f"{self._place.ledger.held} calls are held")))
             self._feed(words.HoldExpired())
             return
         for ask in self._exchange.open_asks.values():
@@ -355,7 +355,7 @@ class Driver:
         if self._place.directory.is_shared:
             self._place.background.start(self._announce(hold), "announce")
         else:
-            self._reply(self._ask_client(hold))
+            self._audience.finish(self._ask_client(hold))
 
     async def _announce(self, hold: Hold) -> None:
         """The others must know who has it before a client can come to them with its ticket."""
@@ -365,7 +365,7 @@ class Driver:
         reply = self._ask_client(hold)
         if self._place.is_leaving:
             await self.hand_over()  # first: the client may be back, elsewhere, in a moment
-        self._reply(reply)
+        self._audience.finish(reply)
 
     def _enter_hold(self) -> bool:
         if not open_hold(self._place, self, self._exchange, self._let_expire):

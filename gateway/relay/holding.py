@@ -18,16 +18,24 @@ if TYPE_CHECKING:
     from gateway.relay.driver import Driver
 
 
+def has_room(place: Place, driver: "Driver", exchange: Exchange) -> bool:
+    """Could its client be sent away now?"""
+    return place.ledger.has_room(driver.exchange_id, _holder(driver), _weight(driver.request, exchange))
+
+
 def open_hold(place: Place, driver: "Driver", exchange: Exchange, expire: Callable[[], None]) -> bool:
     """Its client is away now; `expire` is for when it does not come back. False: there is no room for one more."""
-    principal = driver.principal
-    holder = principal.id if principal.is_authenticated else None
-    if not place.ledger.hold(driver.exchange_id, driver, holder, _weight(driver.request, exchange)):
+    weight = _weight(driver.request, exchange)
+    if not place.ledger.hold(driver.exchange_id, driver, _holder(driver), weight):
         return False
     place.expiries.set(driver.exchange_id, expire)
     place.pool.park()
     place.metrics.hold_opened(place.name)
     return True
+
+
+def _holder(driver: "Driver") -> str | None:
+    return driver.principal.id if driver.principal.is_authenticated else None
 
 
 def _weight(request: ClientRequest, exchange: Exchange) -> int:
