@@ -89,7 +89,7 @@ class _Envelope(Struct):
 
 
 class _IdOnly(Struct):
-    id: int | float | str | None = None
+    id: int | str | None = None
 
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -129,8 +129,9 @@ def parse(data: bytes | bytearray | memoryview) -> Message:
 def parse_many(data: bytes | bytearray | memoryview) -> list[Message]:
     """Read what a server says: one message, or a batch as 2025-03-26 allowed. The errors are those of `parse`.
 
-    A notification may have the id null, as all have that JSON-RPC 1.0 libraries write. A byte order mark is passed
-    over (RFC 8259, 8.1): some frameworks write one, and clients that decode text before they read JSON never see it.
+    A notification may have the id null, as all have that JSON-RPC 1.0 libraries write, and an integer may be
+    written as 1.0, as libraries do that keep all numbers as doubles. A byte order mark is passed over (RFC 8259,
+    8.1): some frameworks write one, and clients that decode text before they read JSON never see it.
     """
     if data[:1] == b"{":  # nearly always
         return [_heard(_owned(data))]
@@ -208,13 +209,15 @@ def _heard(owned: bytes) -> Message:
     envelope = _enveloped(owned)
     if envelope.id is None and isinstance(envelope.method, str) and envelope.method.startswith(_TELLS):
         envelope.id = UNSET
+    if isinstance(envelope.id, float) and envelope.id.is_integer():
+        envelope.id = int(envelope.id)
     return _message(envelope)
 
 
 def _message(envelope: _Envelope) -> Message:
     id_ = envelope.id
     if isinstance(id_, float):
-        id_ = _whole_number(id_, None)
+        raise NotJsonRpc("the id is written as a fraction")
     # Libraries that write every member they know of write null for those that a message does not have.
     if envelope.method is not UNSET and envelope.method is not None:
         params = envelope.params
@@ -231,21 +234,14 @@ def _message(envelope: _Envelope) -> Message:
         if envelope.result is not UNSET and bytes(envelope.result) != b"null":
             raise NotJsonRpc("both a result and an error", None if id_ is UNSET else id_)
         data = None if error.data is UNSET else error.data
-        known = None if id_ is UNSET else id_
-        code = _whole_number(error.code, known) if isinstance(error.code, float) else error.code
-        return Failure(known, code, error.message, data)
+        if isinstance(error.code, float) and not error.code.is_integer():
+            raise NotJsonRpc("the code is no integer", None if id_ is UNSET else id_)
+        return Failure(None if id_ is UNSET else id_, int(error.code), error.message, data)
     if envelope.result is UNSET:
         raise NotJsonRpc("neither a method, nor a result, nor an error", None if id_ is UNSET else id_)
     if id_ is UNSET or id_ is None:
         raise NotJsonRpc("a result without an id")
     return Result(id_, envelope.result)
-
-
-def _whole_number(number: float, id_: Id | None) -> int:
-    """The integer that it is: to JSON 1.0 is one, and Java libraries write it so. `id_` is that of the message."""
-    if not number.is_integer():
-        raise NotJsonRpc(f"{number} is no integer", id_)
-    return int(number)
 
 
 def _owned(data: bytes | bytearray | memoryview) -> bytes:
@@ -295,9 +291,8 @@ def _refusal(data: bytes, text: str) -> NotJson | NotJsonRpc:
     """Why `data` is no message. The decoder stopped at the first wrong member: is the rest JSON at all?"""
     try:
         whole = _read(_syntax, data)
-        id_ = _read(_id_only, whole).id
-        return NotJsonRpc(text, _whole_number(id_, None) if isinstance(id_, float) else id_)
-    except (NotJson, NotJsonRpc) as error:
+        return NotJsonRpc(text, _read(_id_only, whole).id)
+    except NotJson as error:
         return error
     except ValidationError:
         return NotJsonRpc(text)

@@ -181,15 +181,18 @@ def test_a_failure_without_a_text_keeps_its_code() -> None:
 
 
 @pytest.mark.parametrize(("written", "read"), [("1.0", 1), ("-0.0", 0), ("2e2", 200)])
-def test_an_integer_is_one_however_it_is_written(written: str, read: int) -> None:
+def test_a_server_may_write_an_integer_as_a_fraction(written: str, read: int) -> None:
     """JSON Schema: 1.0 is an integer. Libraries that keep all numbers as doubles write it so; both SDKs read it."""
-    message = parse(f'{{"jsonrpc":"2.0","method":"m","id":{written}}}'.encode())
+    asked = f'{{"jsonrpc":"2.0","method":"m","id":{written}}}'.encode()
+    failed = f'{{"jsonrpc":"2.0","id":1,"error":{{"code":{written}}}}}'.encode()
 
-    assert isinstance(message, Request)
-    assert same_id(message.id, read)
-    failure = parse(f'{{"jsonrpc":"2.0","id":1,"error":{{"code":{written}}}}}'.encode())
+    [request], [failure] = parse_many(asked), parse_many(failed)
+    assert isinstance(request, Request)
+    assert same_id(request.id, read)
     assert isinstance(failure, Failure)
     assert same_id(failure.code, read)
+    with pytest.raises(NotJsonRpc):
+        parse(asked)
 
 
 def test_members_that_a_message_does_not_have_may_be_null() -> None:
@@ -227,8 +230,8 @@ def test_a_server_may_tell_something_under_no_id_by_name() -> None:
         (envelope(id=7, error="text"), 7),
         (envelope(id=None, method="m"), None),
         (envelope(id=True, method="m"), None),
-        (envelope(id=1.0, method=5), 1),
-        (envelope(id=1.5, method=5), None),
+        (envelope(id=1.0, method="m"), None),
+        (envelope(id=1.0, method=5), None),
         (envelope(id=1.5, method="m"), None),
         (envelope(id={}, method="m"), None),
         (envelope(id=[1], method="m"), None),
