@@ -266,7 +266,8 @@ class Driver:
 
     def hear_ask(self, ask: Ask) -> None:
         """The server asked."""
-        self._expect(*ask.params.values())
+        asks = (*self._exchange.open_asks.values(), ask)
+        self._expect(*(part for each in asks for part in each.params.values()))
         self._feed(words.UpstreamAsked(ask))
 
     def hear_withdrawal(self, ask_id: Id) -> None:

@@ -16,8 +16,8 @@ from gateway.wire.jsonrpc import Notification, encode_notification
 _MOST_WAITING: Final = 256
 """Notifications that a slow reader may be behind; beyond it the oldest are dropped, never the reply."""
 _MOST_WAITING_BYTES: Final = 4 * 1024**2
-LARGEST_EVENT: Final = 1024**2 - 4096
-"""Bytes of what a server said, so that an event with it stays below the 1 MiB that Python clients read."""
+LARGEST_EVENT: Final = (1024 - 96) * 1024
+"""Bytes of what a server said. An event has a ticket and more beside it, and Python clients read 1 MiB."""
 _ERROR_ID_BYTES: Final = 8
 
 

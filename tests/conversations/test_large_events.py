@@ -113,6 +113,27 @@ async def test_a_large_question_after_progress_is_asked_in_a_round_of_its_own(ga
     assert text_of(seen) == MODEL_SAYS
 
 
+async def test_questions_that_are_large_together_are_asked_apart(gateway: Gateways) -> None:
+    picture = {**PICTURE, "data": "A" * 600_000}
+
+    async def call(turn: Turn) -> None:
+        await progressing(turn)
+        params = {"messages": [{"role": "user", "content": picture}], "maxTokens": 9}
+        for number in (1, 2):
+            await turn.event(ask(number, "sampling/createMessage", params))
+        if await turn.answered(1) and await turn.answered(2):
+            await turn.event(turn.answer(text_result("seen")))
+            await turn.finish()
+
+    async with Scripted(on={"tools/call": call}) as server:
+        served = await gateway(server.url)
+        async with PythonClient(served.url) as client:
+            done = await client.tool("echo")
+
+    assert text_of(done) == "seen"
+    assert client.results("tools/call") == ["input_required", "input_required", "complete"]
+
+
 async def test_a_log_that_no_client_could_read_is_left_out(gateway: Gateways) -> None:
     """It would cost a Python client its call."""
 
