@@ -74,8 +74,11 @@ class RoundFilter:
         # basic/patterns/progress: the value MUST increase with each notification.
         if self._reached is not None and progress <= self._reached:
             return None
+        told = mend_members(_Progress, dict(notification.params))
+        if told is None:
+            return None  # an integer that no float holds
         self._reached = progress
-        return {**(mend_members(_Progress, notification.params) or {}), "progressToken": self._token}
+        return {**told, "progressToken": self._token}
 
     def _admit_log(self, notification: Notification) -> Mapping[str, Any] | None:
         level = _value(notification.params, "level")
