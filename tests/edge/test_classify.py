@@ -53,7 +53,7 @@ def test_null_is_how_some_clients_write_that_there_is_none() -> None:
     listed = send(request("tools/list", cursor=None), {"Mcp-Method": "tools/list"})
 
     assert isinstance(verdict, Modern)
-    assert verdict.params.keys() == {"name", "arguments", "_meta"}
+    assert verdict.params.keys() == {"name", "_meta"}
     assert isinstance(listed, Modern)
     assert listed.params.keys() == {"_meta"}
 
