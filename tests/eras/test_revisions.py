@@ -263,6 +263,21 @@ def test_a_form_is_answered_as_the_client_wrote_it_but_for_what_is_no_content(ve
     assert decode(encode(to_legacy_answer(form(0, "a"), declined, version))) == {"action": "decline"}
 
 
+@pytest.mark.parametrize("idle", [{"stopReason": None, "_meta": None}, {"_meta": []}, {"_meta": "x"}])
+@pytest.mark.parametrize("version", REVISIONS)
+def test_a_sample_is_told_without_what_it_does_not_have(version: str, idle: dict[str, Any]) -> None:
+    """Measured: TypeScript servers answer 400 to these, which ends the call."""
+    said = raw(SAMPLE | idle)
+
+    assert decode(encode(to_legacy_answer(sampling(0), said, version))) == SAMPLE
+
+
+def test_what_stands_beside_a_sample_is_told_as_it_is() -> None:
+    said = raw(SAMPLE | {"stopReason": "endTurn", "_meta": {"x": None}, "x-vendor": None})
+
+    assert encode(to_legacy_answer(sampling(0), said, V2511)) == encode(said)
+
+
 @pytest.mark.parametrize("odd", [[], "", 0, False])
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_a_no_is_a_no_whatever_stands_beside_it(action: str, odd: Any) -> None:
