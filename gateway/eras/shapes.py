@@ -150,7 +150,7 @@ class Completion(Struct, rename="camel"):
     """Suggestions; a hundred at most."""
 
     values: Annotated[list[str], Meta(max_length=100)]
-    total: int | UnsetType = UNSET
+    total: Count | UnsetType = UNSET
     has_more: Flag = UNSET
 
 

@@ -248,6 +248,7 @@ def test_a_read_that_brings_nothing_is_no_success(result: Any) -> None:
     [
         (None, {"values": []}),
         ({"values": None, "total": None, "hasMore": None}, {"values": []}),
+        ({"values": ["a"], "total": 2**63 - 1}, {"values": ["a"]}),
         ({"values": ["a", 1, None]}, {"values": ["a"]}),
         ({"values": [str(n) for n in range(150)]}, {"values": [str(n) for n in range(100)], "hasMore": True}),
     ],
