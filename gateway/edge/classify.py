@@ -82,7 +82,7 @@ _NAMED_BY: Final = {
     "tasks/cancel": "taskId",
 }
 """The parameter that Mcp-Name repeats, for the methods that have one."""
-_MAY_BE_NULL: Final = ("cursor", "inputResponses", "requestState")
+_MAY_BE_NULL: Final = ("arguments", "context", "cursor", "inputResponses", "requestState")
 """What a client may have none of. Some write null then, and servers of this revision take that as they mean it."""
 _META_VERSION: Final = f"_meta {META_PROTOCOL_VERSION}"
 _BEFORE_THE_HEADER: Final = "2025-03-26"

@@ -73,7 +73,6 @@ async def write_round(
     stream = web.StreamResponse(headers=_STREAM_HEADERS)
     sign(request, stream)
     await stream.prepare(request)
-    listener.is_streamed = True
     while not isinstance(heard, Reply):
         await _sent(request, stream.write(_KEEP_ALIVE if heard is None else encode_message(heard)), patience)
         heard = await listener.next(keepalive)

@@ -77,6 +77,8 @@ def progress_token(meta: RequestMeta) -> Id | None:
     if "progressToken" not in meta.members:
         return None
     token = plain_value(meta.members, "progressToken")
+    if isinstance(token, float) and token.is_integer():
+        token = int(token)  # to JSON 1.0 is an integer
     # `True` is an int to Python, but not to JSON.
     if isinstance(token, bool) or not isinstance(token, int | str):
         raise InvalidParams(detail="progressToken must be a string or an integer")

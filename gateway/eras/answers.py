@@ -12,6 +12,7 @@ from typing import Any, Final
 from gateway.eras import forms
 from gateway.eras.asks import as_object, is_url, uses_tools
 from gateway.eras.policy import Unfit
+from gateway.eras.shapes import NULL
 from gateway.eras.vocabulary import Ask, Kind
 from gateway.errors import InvalidParams
 from gateway.wire.jsonrpc import NotJson, Params, Raw, decode, decode_members
@@ -137,19 +138,28 @@ def to_legacy_answer(ask: Ask, answer: Mapping[str, Any], version: str) -> Mappi
     Raises:
         Inexpressible: it says what this revision has no words for.
     """
+    if "_meta" in answer or answer.get("stopReason") == NULL:
+        # TypeScript servers turn the whole answer away if one of these is not what it should be, and the call is lost.
+        answer = {name: value for name, value in answer.items() if not _is_idle(name, value)}
     raw = answer.get("content")
     if not isinstance(raw, Raw):
         return answer
     match ask.kind:
-        case Kind.ELICITATION if bytes(raw) == b"null":
-            return {
-                name: value for name, value in answer.items() if name != "content"
-            }  # old SDKs refuse nulls
+        case Kind.ELICITATION if bytes(memoryview(raw)[:1]) != b"{":
+            # Old SDKs refuse nulls, and an empty object is `[]` to PHP: beside a "no" it says nothing anyway.
+            return {name: value for name, value in answer.items() if name != "content"}
         case Kind.SAMPLING:
             block = _spread(ask, raw) if at_least(version, "2025-11-25") else _sample(raw, version)
             return answer if block is None else {**answer, "content": block}
         case _:
             return answer
+
+
+def _is_idle(name: str, value: Any) -> bool:
+    """Does this member of an answer say nothing that a server could read?"""
+    if name == "_meta" and isinstance(value, Raw):
+        return bytes(memoryview(value)[:1]) != b"{"
+    return name == "stopReason" and bool(value == NULL)
 
 
 def _sample(content: Raw, version: str) -> Any:

@@ -48,7 +48,7 @@ def is_whole(block: Any) -> bool:
 
 def holds_something(contents: Contents) -> bool:
     """Is there a text or a blob?"""
-    return isinstance(contents.text, str) or isinstance(contents.blob, str)
+    return isinstance(contents.text, str) or isinstance(contents.blob, bytes)
 
 
 def items(raw: Raw) -> list[Raw]:

@@ -93,6 +93,8 @@ def for_legacy(capabilities: Mapping[str, Any], version: str) -> dict[str, Any]:
     extensions = carried(capabilities.get("extensions"))
     if extensions:
         declared["extensions"] = extensions
+    if "experimental" in declared:
+        declared["experimental"] = _flags(declared["experimental"])
     if "roots" in declared:
         declared["roots"] = {}
     if "sampling" in declared and not at_least(version, "2025-11-25"):

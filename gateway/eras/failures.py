@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.json import Decoder
 
-from gateway.eras.shapes import NULL, fits
+from gateway.eras.shapes import LARGEST_SAFE, NULL, fits
 from gateway.wire.jsonrpc import Failure, NotJson, Params, Raw, decode_members
 
 PARSE_ERROR: Final = -32700
@@ -75,6 +75,8 @@ def _modern_code(failure: Failure, method: str, params: Params) -> int:
         return INVALID_PARAMS
     # Also those that this revision defines: a legacy server cannot have meant them, and clients act on them.
     if -32099 <= failure.code <= -32020:
+        return INTERNAL_ERROR
+    if abs(failure.code) > LARGEST_SAFE:  # TypeScript clients pass over such an answer, and wait on
         return INTERNAL_ERROR
     message = _SDK_PREFIX.sub("", failure.message)
     if "cursor" in params and method.endswith("/list") and _is_about_cursor(failure.code, message):

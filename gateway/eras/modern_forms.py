@@ -118,6 +118,8 @@ def _worded(field: dict[str, Any], definitions: _Definitions) -> dict[str, Any]:
     worded = dict(field)
     if isinstance(worded.get("const"), str) and "enum" not in worded:
         worded["enum"] = [worded.pop("const")]
+    if _are_options(worded.get("anyOf")) and not {"enum", "oneOf"} & worded.keys():
+        worded["oneOf"] = worded.pop("anyOf")
     if "type" not in worded and _is_choice(worded):
         worded["type"] = "string"
     if "default" in worded and worded["default"] is None:
@@ -125,10 +127,10 @@ def _worded(field: dict[str, Any], definitions: _Definitions) -> dict[str, Any]:
     kind = worded.get("type")
     if kind == "string" and not _is_known_format(worded.get("format", "email")):
         del worded["format"]  # the server judges what it gets, as it always did
-    if kind == "string" and _is_choice({"oneOf": worded.get("oneOf")}):
+    if kind == "string" and _are_options(worded.get("oneOf")):
         worded["oneOf"] = [_titled(option) for option in worded["oneOf"]]
     if kind == "array" and isinstance(worded.get("items"), dict):
-        worded["items"] = _of_several(_field(worded["items"], definitions))
+        worded["items"] = _of_several(worded["items"], definitions)
     return _without_unfit(worded, _ANY_FIELD, _MEMBERS.get(kind, {}) if isinstance(kind, str) else {})
 
 
@@ -147,9 +149,12 @@ def _titled(option: dict[str, Any]) -> dict[str, Any]:
     return option if isinstance(option.get("title"), str) else {**option, "title": option["const"]}
 
 
-def _of_several(item: dict[str, Any]) -> dict[str, Any]:
+def _of_several(written: dict[str, Any], definitions: _Definitions) -> Any:
     """What several of may be chosen: titled ones stand under `anyOf` there, though under `oneOf` everywhere else."""
-    if "anyOf" in item or not _is_choice({"oneOf": item.get("oneOf")}):
+    if _are_options(written.get("anyOf")):
+        return {**written, "anyOf": [_titled(option) for option in written["anyOf"]]}
+    item = _field(written, definitions)
+    if "anyOf" in item or not _are_options(item.get("oneOf")):
         return item
     return {"anyOf" if name == "oneOf" else name: value for name, value in item.items()}
 
@@ -159,7 +164,10 @@ def _is_choice(field: dict[str, Any]) -> bool:
     options = field.get("enum")
     if isinstance(options, list):
         return bool(options) and all(isinstance(option, str) for option in options)
-    titled = field.get("oneOf")
-    return isinstance(titled, list) and all(
-        isinstance(option, dict) and isinstance(option.get("const"), str) for option in titled
+    return _are_options(field.get("oneOf"))
+
+
+def _are_options(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(option, dict) and isinstance(option.get("const"), str) for option in value
     )

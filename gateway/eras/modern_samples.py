@@ -15,9 +15,11 @@ from msgspec.json import Decoder
 from gateway.eras import lists
 from gateway.eras.blocks import as_text, is_whole, items, readable
 from gateway.eras.shapes import (
+    LARGEST_SAFE,
     NULL,
     AudioBlock,
     Block,
+    Count,
     Flag,
     ImageBlock,
     Role,
@@ -98,7 +100,7 @@ _MESSAGES: Final = Decoder(list[_Message])
 _ITEMS: Final = Decoder(list[Raw])
 _ROLE: Final = Decoder(Role)
 _META: Final = Decoder(dict[str, Raw])
-_WHOLE: Final = Decoder(int)
+_WHOLE: Final = Decoder(Count)
 _RESULT: Final = Raw(b'"tool_result"')
 
 
@@ -120,7 +122,7 @@ def modern_sample(params: Params) -> dict[str, Any]:
         members["messages"] = [_message(item) for item in items(written)]
     limit = params.get("maxTokens")
     if limit is None or not fits(_WHOLE, limit):
-        members["maxTokens"] = most_tokens(limit) or 0
+        members["maxTokens"] = max(-LARGEST_SAFE, min(most_tokens(limit) or 0, LARGEST_SAFE))
     if "tools" in params:
         members["tools"] = lists.sanitise("tools/list", params["tools"])
     return mend_members(_Sample, members) or members

@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gateway.eras import capabilities as abilities
+from gateway.eras.shapes import Implementation, mend
 from gateway.errors import InvalidParams
-from gateway.wire.jsonrpc import NotJson, Params, Raw, decode, decode_members
+from gateway.wire.jsonrpc import NotJson, Params, Raw, decode, decode_members, encode
 from gateway.wire.versions import (
     META_CLIENT_CAPABILITIES,
     META_CLIENT_INFO,
@@ -109,9 +110,11 @@ _LONGEST_KEPT: Final = 2048
 
 
 def _named(client_info: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A complete Implementation: legacy servers refuse nulls and missing names."""
+    """A complete Implementation: legacy servers refuse missing names, and the whole handshake for one wrong member."""
     info = {name: value for name, value in (client_info or {}).items() if value is not None}
     for name, unknown in ANONYMOUS_CLIENT.items():
         if not isinstance(info.get(name), str):
             info[name] = unknown
-    return info
+    written = Raw(encode(info))
+    mended = mend(Implementation, written)
+    return info if mended is written else decode(encode(mended))

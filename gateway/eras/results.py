@@ -198,7 +198,9 @@ def _contents(raw: Raw) -> Any:
         raise UpstreamSpokeNonsense("resource contents without a uri")
     members = decode_members(mended) if isinstance(mended, Raw) else mended
     if members is not None and "text" not in members and "blob" not in members:
-        return {**members, "text": ""}
+        # A blob that is no base64 was meant as the text that it is.
+        written = (decode_members(raw) or {}).get("blob", NULL)
+        return {**members, "text": written if fits(_TEXT, written) else ""}
     return mended
 
 

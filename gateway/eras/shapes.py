@@ -14,6 +14,7 @@ from msgspec import NODEFAULT, UNSET, DecodeError, Meta, Struct, UnsetType, fiel
 from msgspec.json import Decoder
 from msgspec.structs import fields
 
+from gateway.eras.binaries import as_base64
 from gateway.wire.jsonrpc import Raw, decode_members
 
 T = TypeVar("T")
@@ -24,14 +25,16 @@ Whatever = dict[str, Raw] | UnsetType
 Text = str | UnsetType
 Flag = bool | UnsetType
 Role = Literal["user", "assistant"]
-Instant = Annotated[
-    str,
-    Meta(
-        pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
-        r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
-    ),
-]
-"""ISO 8601 with a zone: the TypeScript client refuses a date alone, and a time without its zone."""
+_DAY: Final = (
+    r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
+    r"|(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
+)
+_TIME: Final = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
+Instant = Annotated[str, Meta(pattern=rf"(?a)^{_DAY}T{_TIME}\Z")]
+"""ISO 8601: the TypeScript client refuses a day that is none, a date alone, and a time without seconds or zone."""
+LARGEST_SAFE: Final = 2**53 - 1
+Count = Annotated[int, Meta(ge=-LARGEST_SAFE, le=LARGEST_SAFE)]
+"""An integer as every client can hold it: the TypeScript client refuses one that JavaScript would round."""
 
 
 class Icon(Struct, rename="camel"):
@@ -138,7 +141,7 @@ class Contents(Struct, rename="camel"):
 
     uri: str
     text: Text = UNSET
-    blob: Text = UNSET
+    blob: bytes | UnsetType = UNSET
     mime_type: Text = UNSET
     meta: Whatever = field(name="_meta", default=UNSET)
 
@@ -147,7 +150,7 @@ class Completion(Struct, rename="camel"):
     """Suggestions; a hundred at most."""
 
     values: Annotated[list[str], Meta(max_length=100)]
-    total: int | UnsetType = UNSET
+    total: Count | UnsetType = UNSET
     has_more: Flag = UNSET
 
 
@@ -162,7 +165,7 @@ class TextBlock(Struct, tag="text", tag_field="type", rename="camel"):
 class ImageBlock(Struct, tag="image", tag_field="type", rename="camel"):
     """A picture."""
 
-    data: str
+    data: bytes
     mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: Whatever = field(name="_meta", default=UNSET)
@@ -171,7 +174,7 @@ class ImageBlock(Struct, tag="image", tag_field="type", rename="camel"):
 class AudioBlock(Struct, tag="audio", tag_field="type", rename="camel"):
     """A sound."""
 
-    data: str
+    data: bytes
     mime_type: str
     annotations: Annotations | UnsetType = UNSET
     meta: Whatever = field(name="_meta", default=UNSET)
@@ -224,6 +227,7 @@ class _Part:
     shape: type[Struct] | None
     """The shape inside, for what can be mended instead of left out."""
     is_list: bool
+    is_binary: bool
 
 
 def attempt(decoder: Decoder[T], raw: Raw) -> T | None:
@@ -269,6 +273,8 @@ def mend_each(shape: type[Struct], raws: list[Raw]) -> list[Any]:
 def _mend_part(part: _Part, raw: Raw) -> Any:
     if fits(part.decoder, raw):
         return raw
+    if part.is_binary:
+        return as_base64(raw)
     if part.shape is None:
         return None
     if not part.is_list:
@@ -297,5 +303,6 @@ def _parts(shape: type[Struct]) -> dict[str, _Part]:
             is_required=info.default is NODEFAULT,
             shape=inner if isinstance(inner, type) and issubclass(inner, Struct) else None,
             is_list=is_list,
+            is_binary=kind is bytes,
         )
     return parts

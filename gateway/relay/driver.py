@@ -13,8 +13,9 @@ from gateway.eras.exchange import Exchange
 from gateway.eras.notifications import is_of_call
 from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold
-from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected, UpstreamTimedOut
+from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected
 from gateway.relay import holding
+from gateway.relay.audience import Audience
 from gateway.relay.clocks import RoundAlarms, WorkClock
 from gateway.relay.legacy_call import LegacyCall
 from gateway.relay.listener import Listener, Reply
@@ -37,11 +38,11 @@ class Driver:
 
     __slots__ = (
         "_alarms",
+        "_audience",
         "_call",
         "_consumed",
         "_exchange",
         "_last_reply",
-        "_listeners",
         "_outbox",
         "_place",
         "_request",
@@ -64,7 +65,7 @@ class Driver:
         self._exchange = exchange if exchange is not None else new_exchange(place, request, session)
         self._call = LegacyCall(place, session, heard_by=self)
         self._outbox: Outbox | None = None
-        self._listeners: list[Listener] = []
+        self._audience = Audience()
         self._consumed: tuple[int, str] | None = None
         """The round whose answers were taken last, and their digest: the same retry again is recognised."""
         self._last_reply: Reply | None = None
@@ -94,7 +95,7 @@ class Driver:
         """Another replica has it by now: let go of everything here without a word to the server."""
         self._forget(HoldEnd.EVICTED)
         self._call.abandon()
-        self._reply(Reply.of(CallLost("taken_over")))
+        self._audience.finish(Reply.of(CallLost("taken_over")))
 
     def _forget(self, end: HoldEnd) -> None:
         self._alarms.stop()
@@ -182,15 +183,13 @@ class Driver:
     def _admit(self, listener: Listener) -> None:
         listener.exchange_id = self.exchange_id
         listener.joined(self._leave, self.pause)
-        self._listeners.append(listener)
+        self._audience.admit(listener)
         if self._place.settings.slice:
             self._alarms.slice(self._place.settings.slice, self._end_slice)
 
     def _leave(self, listener: Listener) -> None:
-        if listener in self._listeners:
-            self._listeners.remove(listener)
-            if not self._listeners:
-                self._feed(words.ClientLeft())
+        if self._audience.leave(listener):
+            self._feed(words.ClientLeft())
 
     # --- rounds that end before the call does ------------------------------------------
 
@@ -206,12 +205,12 @@ class Driver:
     @property
     def is_at_work(self) -> bool:
         """Does somebody wait here for what the server will say?"""
-        return bool(self._listeners)
+        return bool(self._audience)
 
     @property
     def is_away(self) -> bool:
         """Is the client away, with a ticket?"""
-        return self._exchange.state is State.HELD and not self._listeners
+        return self._exchange.state is State.HELD and not self._audience
 
     @property
     def is_hopeless(self) -> bool:
@@ -250,8 +249,8 @@ class Driver:
 
     def hear(self, event: Event) -> None:
         """The call ended, or goes on in another session."""
-        if holding.is_for_another_round(event, self._listeners, self._exchange.state):
-            self._end_slice()
+        if isinstance(event, words.UpstreamAnswered) and not self._audience.can_read(len(event.result)):
+            self._end_slice()  # as JSON its client can read it: in the next round
         self._feed(event)
 
     def hear_ask(self, ask: Ask) -> None:
@@ -265,8 +264,7 @@ class Driver:
     def hear_notification(self, notification: Notification) -> None:
         """Progress and logs go to whoever listens now; while held nobody does."""
         if is_of_call(notification, self._call.request_id):
-            for listener in self._listeners:
-                listener.tell(notification)
+            self._audience.tell(notification)
 
     # --- the machine -------------------------------------------------------------------
 
@@ -279,7 +277,7 @@ class Driver:
                 self._perform(command)
             except Exception as error:  # noqa: BLE001 - our bug must keep neither a client waiting nor a session
                 self._last_reply = own_fault(error)
-                self._reply(self._last_reply)
+                self._audience.finish(self._last_reply)
         self._work_clock.run(self._time_out, working=self._exchange.is_working)
         if self._exchange.state is State.HELD:
             holding.weigh(self._place, self, self._exchange)
@@ -291,7 +289,7 @@ class Driver:
                 self._call.start(self._request, self)
             case words.Complete() | words.CompleteFailure() | words.Abort():
                 self._last_reply = self._last_word(command)
-                self._reply(self._last_reply)
+                self._audience.finish(self._last_reply)
             case words.Release():
                 self._release(command)
             case words.StartOver():
@@ -318,7 +316,7 @@ class Driver:
         self._consumed = None
         if not self._enter_hold():
             self._feed(words.HoldExpired())
-        self._reply(Reply.of(error))
+        self._audience.finish(Reply.of(error))
 
     def _speaker(self) -> Speaker:
         if self._outbox is None:
@@ -333,27 +331,21 @@ class Driver:
 
     # --- replies -----------------------------------------------------------------------
 
-    def _reply(self, reply: Reply) -> None:
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            listener.finish(reply)
-
     def _last_word(self, ending: words.Complete | words.CompleteFailure | words.Abort) -> Reply:
         if isinstance(ending, words.Abort):
             self._place.metrics.upstream_error(self._place.name, ending.error.reason)
-            if isinstance(ending.error, UpstreamTimedOut):
-                is_unheard = bool(self._exchange.round) and self._call.session.id is None
-                ending = too_late(ending, is_in_doubt=self.passport.is_in_doubt, is_unheard=is_unheard)
+            is_unheard = bool(self._exchange.round) and self._call.session.id is None
+            ending = too_late(ending, is_in_doubt=self.passport.is_in_doubt, is_unheard=is_unheard)
         return ending_reply(ending, self._request, self._call.server, self._place.settings.caching)
 
     def _ask_client(self, hold: Hold) -> Reply:
         ticket = self.passport.write(self._place, self.exchange_id, self._exchange, self._request, self._call)
-        asked = holding.readable(hold, self._listeners, self._exchange.round)
+        asked = holding.readable(hold, self._audience, self._exchange.round)
         return input_required(asked, ticket, self._call.server)
 
     def _hold(self, hold: Hold) -> None:
         if not self._enter_hold():
-            self._reply(Reply.of(Overloaded(f"{self._place.ledger.held} calls are held")))
+            self._audience.finish(Reply.of(Overloaded(f"{self._place.ledger.held} calls are held")))
             self._feed(words.HoldExpired())
             return
         for ask in self._exchange.open_asks.values():
@@ -361,7 +353,7 @@ class Driver:
         if self._place.directory.is_shared:
             self._place.background.start(self._announce(hold), "announce")
         else:
-            self._reply(self._ask_client(hold))
+            self._audience.finish(self._ask_client(hold))
 
     async def _announce(self, hold: Hold) -> None:
         """The others must know who has it before a client can come to them with its ticket."""
@@ -371,7 +363,7 @@ class Driver:
         reply = self._ask_client(hold)
         if self._place.is_leaving:
             await self.hand_over()  # first: the client may be back, elsewhere, in a moment
-        self._reply(reply)
+        self._audience.finish(reply)
 
     def _enter_hold(self) -> bool:
         if not holding.open_hold(self._place, self, self._exchange, partial(self._expire, HoldEnd.EXPIRED)):

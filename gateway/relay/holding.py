@@ -1,23 +1,21 @@
 """Book-keeping for an exchange whose client is away: opened, closed, its outcome kept. It drives nothing."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.eras.exchange import Exchange
-from gateway.eras.states import State
 from gateway.eras.vocabulary import (
     Abort,
     Complete,
     CompleteFailure,
     Ending,
-    Event,
     Hold,
     RerunJudged,
-    UpstreamAnswered,
 )
 from gateway.errors import GatewayError, UpstreamLost
-from gateway.relay.listener import Listener, Reply
+from gateway.relay.audience import Audience
+from gateway.relay.listener import Reply
 from gateway.relay.place import Place
 from gateway.relay.request import ClientRequest
 from gateway.stores.protocol import StoreUnavailable
@@ -30,23 +28,12 @@ if TYPE_CHECKING:
 MOST_SLICED: Final = 8
 """Rounds after which we end none: clients give up after ten, and questions need some as well."""
 
-_LARGEST_EVENT: Final = 1_000_000
-"""Bytes of a result or of questions. The Python client reads no event of more than a mebibyte, but any JSON."""
 
-
-def is_for_another_round(event: Event, listeners: Iterable[Listener], state: State) -> bool:
-    """Is this a result too large for a stream that has begun? As JSON its client can read it: in the next round."""
-    match event:
-        case UpstreamAnswered(result) if state is State.CALLING and len(result) > _LARGEST_EVENT:
-            return any(listener.is_streamed for listener in listeners)
-        case _:
-            return False
-
-
-def readable(hold: Hold, listeners: Iterable[Listener], round_: int) -> Mapping[str, Any]:
+def readable(hold: Hold, audience: Audience, round_: int) -> Mapping[str, Any]:
     """The questions; none if they are too large for a stream that has begun: who comes back is asked them as JSON."""
-    is_streamed = any(listener.is_streamed for listener in listeners) and round_ <= MOST_SLICED
-    return {} if is_streamed and len(encode(hold.requests)) > _LARGEST_EVENT else hold.requests
+    if round_ > MOST_SLICED or not audience.is_streaming:
+        return hold.requests
+    return hold.requests if audience.can_read(len(encode(hold.requests))) else {}
 
 
 def has_room(place: Place, driver: "Driver", exchange: Exchange) -> bool:

@@ -16,6 +16,8 @@ from gateway.wire.jsonrpc import Notification, encode_notification
 _MOST_WAITING: Final = 256
 """Notifications that a slow reader may be behind; beyond it the oldest are dropped, never the reply."""
 _MOST_WAITING_BYTES: Final = 4 * 1024**2
+LARGEST_EVENT: Final = (1024 - 96) * 1024
+"""Bytes of what a server said. An event has a ticket and more beside it, and Python clients read 1 MiB."""
 _ERROR_ID_BYTES: Final = 8
 
 
@@ -76,14 +78,13 @@ def _outcome(error: GatewayError) -> Outcome:
 class Ear:
     """One client that waits: what it is to be sent, in order, ending with one reply. The edge takes with `next`."""
 
-    __slots__ = ("_leave", "_reply", "_waiter", "exchange_id", "is_streamed", "round", "rung")
+    __slots__ = ("_has_begun", "_leave", "_reply", "_waiter", "exchange_id", "round", "rung")
 
     def __init__(self, *, rung: Rung) -> None:
         self.rung = rung
         self.exchange_id: str | None = None
         self.round = 0
-        self.is_streamed = False
-        """Has the response begun as a stream, so that its last word is an event, too?"""
+        self._has_begun = False
         self._reply: Reply | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._leave: Callable[[Any], None] | None = None
@@ -112,7 +113,12 @@ class Ear:
                 alarm.cancel()
                 self._waiter = None
             told = self._take()
-        return self._reply if told is None else told
+        if told is not None or self._reply is None:
+            self._has_begun = (
+                True  # what is not the last word, be it silence, can only be written to a stream
+            )
+            return told
+        return self._reply
 
     def _take(self) -> bytes | None:
         """The next notification, if there is one."""
@@ -149,10 +155,18 @@ class Listener(Ear):
         """Pass on what the upstream said, if this client is to hear it."""
         params = self._filter.admit(notification)
         if params is not None and self._reply is None:
-            self._waiting.append(encode_notification(notification.method, params))
+            told = encode_notification(notification.method, params)
+            if len(told) > LARGEST_EVENT:
+                return  # it would cost the client its call
+            self._waiting.append(told)
             while len(self._waiting) > 1 and sum(map(len, self._waiting)) > _MOST_WAITING_BYTES:
                 self._waiting.popleft()
             self._wake()
+
+    @property
+    def is_streaming(self) -> bool:
+        """Can it be told no whole answer any more, but events only?"""
+        return self._has_begun or bool(self._waiting)
 
     def rest(self) -> list[bytes]:
         """All that waits to be sent now, the reply excepted."""

@@ -36,13 +36,15 @@ def ending_reply(ending: Ending, request: ClientRequest, server: Introduction, c
 
 
 def too_late(ending: Abort, *, is_in_doubt: bool, is_unheard: bool) -> Abort:
-    """A call that took too long, after answers that perhaps nobody heard: say so.
+    """If the call took too long, after answers that perhaps nobody heard: say so.
 
     Args:
         ending: As it is otherwise told.
         is_in_doubt: The process that took the answers died over them.
         is_unheard: The server keeps no sessions.
     """
+    if not isinstance(ending.error, UpstreamTimedOut):
+        return ending
     if is_in_doubt:
         return Abort(CallLost("answers_in_doubt", "they were taken, and no result came"))
     return Abort(UpstreamTimedOut(detail=_NOBODY_HEARD)) if is_unheard else ending

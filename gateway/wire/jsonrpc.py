@@ -72,7 +72,7 @@ class NotJsonRpc(ValueError):
 
 
 class _Error(Struct):
-    code: int
+    code: int | float
     message: str = ""  # required by JSON-RPC, but the code alone is worth passing on
     data: Raw | UnsetType = UNSET
 
@@ -81,9 +81,9 @@ class _Envelope(Struct):
     """All kinds of message at once: which it is shows only when all of it was read."""
 
     jsonrpc: Literal["2.0"]
-    id: int | str | UnsetType | None = UNSET
-    method: str | UnsetType = UNSET
-    params: dict[str, Raw] | UnsetType = UNSET
+    id: int | float | str | UnsetType | None = UNSET
+    method: str | UnsetType | None = UNSET
+    params: dict[str, Raw] | UnsetType | None = UNSET
     result: Raw | UnsetType = UNSET
     error: _Error | UnsetType | None = UNSET
 
@@ -93,6 +93,8 @@ class _IdOnly(Struct):
 
 
 _BOM: Final = b"\xef\xbb\xbf"
+_TELLS: Final = "notifications/"
+"""How the methods begin that want no answer."""
 _envelope: Final = Decoder(_Envelope)
 _items: Final = Decoder(list[Raw])
 _members: Final = Decoder(dict[str, Raw])
@@ -121,29 +123,25 @@ def parse(data: bytes | bytearray | memoryview) -> Message:
         NotJson: The bytes are not JSON.
         NotJsonRpc: They are, but not one JSON-RPC message (a batch is none).
     """
-    owned = _owned(data)
-    try:
-        envelope = _read(_envelope, owned)
-    except ValidationError as error:
-        raise _refusal(owned, str(error)) from None
-    return _message(envelope)
+    return _message(_enveloped(_owned(data)))
 
 
 def parse_many(data: bytes | bytearray | memoryview) -> list[Message]:
-    """Read one message, or a batch of them as 2025-03-26 allowed. The errors are those of `parse`.
+    """Read what a server says: one message, or a batch as 2025-03-26 allowed. The errors are those of `parse`.
 
-    A byte order mark is passed over (RFC 8259, 8.1): some frameworks write one, and clients that decode text
-    before they read JSON never see it.
+    A notification may have the id null, as all have that JSON-RPC 1.0 libraries write, and an integer may be
+    written as 1.0, as libraries do that keep all numbers as doubles. A byte order mark is passed over (RFC 8259,
+    8.1): some frameworks write one, and clients that decode text before they read JSON never see it.
     """
     if data[:1] == b"{":  # nearly always
-        return [parse(data)]
+        return [_heard(_owned(data))]
     owned = _owned(data).removeprefix(_BOM)
     if owned.lstrip(b" \t\r\n")[:1] != b"[":
-        return [parse(owned)]
+        return [_heard(owned)]
     batch = _read(_items, owned)
     if not batch:
         raise NotJsonRpc("an empty batch")
-    return [parse(bytes(item)) for item in batch]
+    return [_heard(bytes(item)) for item in batch]
 
 
 def decode(raw: bytes | Raw) -> Any:
@@ -200,11 +198,30 @@ def encode_error(id: Id | None, code: int, message: str, data: Any = None) -> by
     return _encode({"jsonrpc": "2.0", "id": id, "error": error})
 
 
+def _enveloped(owned: bytes) -> _Envelope:
+    try:
+        return _read(_envelope, owned)
+    except ValidationError as error:
+        raise _refusal(owned, str(error)) from None
+
+
+def _heard(owned: bytes) -> Message:
+    envelope = _enveloped(owned)
+    if envelope.id is None and isinstance(envelope.method, str) and envelope.method.startswith(_TELLS):
+        envelope.id = UNSET
+    if isinstance(envelope.id, float) and envelope.id.is_integer():
+        envelope.id = int(envelope.id)
+    return _message(envelope)
+
+
 def _message(envelope: _Envelope) -> Message:
     id_ = envelope.id
-    params = envelope.params
-    if envelope.method is not UNSET:
-        if params is UNSET:
+    if isinstance(id_, float):
+        raise NotJsonRpc("the id is written as a fraction")
+    # Libraries that write every member they know of write null for those that a message does not have.
+    if envelope.method is not UNSET and envelope.method is not None:
+        params = envelope.params
+        if params is UNSET or params is None:
             params = {}
         if id_ is UNSET:
             return Notification(envelope.method, params)
@@ -217,7 +234,9 @@ def _message(envelope: _Envelope) -> Message:
         if envelope.result is not UNSET and bytes(envelope.result) != b"null":
             raise NotJsonRpc("both a result and an error", None if id_ is UNSET else id_)
         data = None if error.data is UNSET else error.data
-        return Failure(None if id_ is UNSET else id_, error.code, error.message, data)
+        if isinstance(error.code, float) and not error.code.is_integer():
+            raise NotJsonRpc("the code is no integer", None if id_ is UNSET else id_)
+        return Failure(None if id_ is UNSET else id_, int(error.code), error.message, data)
     if envelope.result is UNSET:
         raise NotJsonRpc("neither a method, nor a result, nor an error", None if id_ is UNSET else id_)
     if id_ is UNSET or id_ is None:

@@ -138,3 +138,39 @@ async def test_a_client_that_leaves_the_queue_costs_the_server_nothing(
     assert (await post(served, "3", "tools/call", name="three", arguments={}))[0] == 200
     assert [turn.message["params"]["name"] for turn in server.seen("tools/call")] == ["one", "three"]
     assert server.seen("notifications/cancelled") == []
+
+
+@pytest.mark.parametrize("kind", ["py-1.12", "py-1.30", "ts-1.32"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"clientInfo": {"name": "x", "version": "1", "title": 5, "icons": [{"src": None}], "websiteUrl": 7}},
+        {"clientCapabilities": {"experimental": {"a": None, "b": True}, "sampling": {"tools": 5}}},
+    ],
+    ids=lambda odd: next(iter(odd)),
+)
+async def test_what_a_client_says_wrong_of_itself_does_not_cost_it_the_handshake(
+    legacy_servers: LegacyServers, gateway: Gateways, kind: str, odd: dict[str, Any]
+) -> None:
+    """Ours: modern servers hardly look at it, and legacy ones refuse all of a session for one wrong member."""
+    served = await gateway(legacy_servers.get(kind).url)
+
+    meta = {f"{META}{name}": value for name, value in odd.items()}
+    status, _, body = await post(served, "1", "tools/list", meta)
+
+    assert (status, list(json.loads(body))) == (200, ["jsonrpc", "id", "result"]), body
+
+
+@pytest.mark.parametrize("kind", ["py-1.30", "ts-1.12", "ts-1.32"])
+async def test_a_server_that_knows_no_null_is_given_none(
+    legacy_servers: LegacyServers, gateway: Gateways, kind: str
+) -> None:
+    """Ours: the reference server takes null for "none", and so do legacy servers in Python; TypeScript ones refuse."""
+    served = await gateway(legacy_servers.get(kind).url)
+    asked = {"ref": {"type": "ref/prompt", "name": "simple"}, "argument": {"name": "topic", "value": "r"}}
+
+    _, _, prompt = await post(served, "1", "prompts/get", name="simple", arguments=None)
+    _, _, completed = await post(served, "2", "completion/complete", **asked, context=None)
+
+    assert "Write about nothing." in prompt
+    assert json.loads(completed)["result"]["completion"]["values"] == ["rain", "river", "rust"]

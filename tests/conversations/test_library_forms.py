@@ -1,12 +1,14 @@
-"""A form as pydantic writes it for a legacy server, shown by a client that reads each field by the grammar."""
+"""What libraries write where the protocol has fewer words: forms for clients, and answers for servers."""
 
 from enum import Enum
 
+import pytest
 from pydantic import BaseModel
 
 from tests.support.gateways import Gateways
-from tests.support.peers import ts_client
+from tests.support.peers import LegacyServers, ts_client
 from tests.support.scripted import Scripted, Turn, ask, text_result
+from tests.support.wire import Wire, sampled
 
 
 class Colour(Enum):
@@ -48,3 +50,18 @@ async def test_a_strict_client_can_show_a_form_that_a_library_wrote(gateway: Gat
         report["results"][0]["result"]["content"][0]["text"]
         == "{'action': 'accept', 'content': {'name': 'Ann'}}"
     )
+
+
+@pytest.mark.parametrize("kind", ["py-1.12", "py-1.30", "ts-1.12", "ts-1.32"])
+async def test_an_answer_that_says_what_it_does_not_have_is_taken(
+    legacy_servers: LegacyServers, gateway: Gateways, kind: str
+) -> None:
+    """Ours: TypeScript servers answer 400 to a null there, and the call was lost."""
+    served = await gateway(legacy_servers.get(kind).url)
+
+    async with Wire(served.url) as wire:
+        asked = await wire.tool("sample")
+        said = {**sampled("Rome"), "stopReason": None, "_meta": None}
+        done = await wire.retry(asked, {"sampling-1": said})
+
+    assert done.text == "Rome"

@@ -217,6 +217,32 @@ async def test_questions_may_have_ids_of_any_legal_kind(gateway: Gateways, id_: 
     assert done.text == "thanks"
 
 
+async def test_a_library_may_write_every_member_that_a_message_can_have(gateway: Gateways) -> None:
+    """Ours: null where there is nothing, and integers as doubles. The Python SDK reads all of it."""
+    nothing = {"id": None, "method": None, "params": None, "result": None, "error": None}
+
+    async def call(turn: Turn) -> None:
+        await turn.stream()
+        progress = {"progressToken": turn.message["params"]["_meta"]["progressToken"], "progress": 1}
+        await turn.event(
+            {**nothing, "jsonrpc": "2.0", "method": "notifications/progress", "params": progress}
+        )
+        await turn.event({**nothing, "jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        await turn.event({**nothing, "jsonrpc": "2.0", "id": 7.0, "method": "roots/list"})
+        if (told := await turn.answered(7)) is not None:
+            result = text_result(told["result"]["roots"][0]["uri"])
+            await turn.event({**nothing, "jsonrpc": "2.0", "id": turn.id, "result": result})
+            await turn.finish()
+
+    async with Scripted(on={"tools/call": call}) as server:
+        served = await gateway(server.url)
+        async with Wire(served.url) as wire:
+            asked = await wire.tool("echo", token="t")
+            done = await wire.retry(asked, {"roots-1": {"roots": [{"uri": "file:///a"}]}})
+    assert [told["params"]["progress"] for told in asked.notifications] == [1]
+    assert done.text == "file:///a"
+
+
 # --- odd but legal requests ---------------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ def test_null_is_how_some_clients_write_that_there_is_none() -> None:
     listed = send(request("tools/list", cursor=None), {"Mcp-Method": "tools/list"})
 
     assert isinstance(verdict, Modern)
-    assert verdict.params.keys() == {"name", "arguments", "_meta"}
+    assert verdict.params.keys() == {"name", "_meta"}
     assert isinstance(listed, Modern)
     assert listed.params.keys() == {"_meta"}
 
@@ -317,6 +317,14 @@ def test_an_unknown_log_level_is_invalid(level: Any) -> None:
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
 def test_a_progress_token_is_a_string_or_an_integer(token: Any) -> None:
     refused(send(request(meta=META | {"progressToken": token})), 400, -32602)
+
+
+def test_a_progress_token_is_an_integer_however_it_is_written() -> None:
+    """JSON Schema: 1.0 is one; it comes back as 1."""
+    verdict = send(request(meta=META | {"progressToken": 1.0}))
+
+    assert isinstance(verdict, Modern)
+    assert (verdict.progress_token, type(verdict.progress_token)) == (1, int)
 
 
 def test_session_and_event_ids_mean_nothing_to_a_modern_request() -> None:

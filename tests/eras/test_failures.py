@@ -53,6 +53,12 @@ def test_the_typescript_sdks_way_of_missing_a_resource_gets_the_uri() -> None:
     assert (failure.code, failure.data) == (-32602, {"uri": "a://b"})
 
 
+@pytest.mark.parametrize("code", [2**53, -(2**53), 10**20])
+def test_codes_that_javascript_would_round_are_not_passed_on(code: int) -> None:
+    """The TypeScript client passes over an error with such a code, and waits for its time-out."""
+    assert fail(code, "odd") == ModernFailure(-32603, "odd", {"upstreamCode": code}, 200)
+
+
 @pytest.mark.requirement("R27")
 @pytest.mark.parametrize("code", [-32042, -32020, -32021, -32022, -32099, -32050])
 def test_codes_that_this_revision_keeps_for_itself_are_not_passed_on(code: int) -> None:

@@ -199,13 +199,40 @@ def test_a_resource_without_a_name_is_named_by_its_title_or_its_address() -> Non
 
 
 @pytest.mark.parametrize(
-    "stamp", ["2025-01-12", "2025-01-12T15:00:58", "yesterday", None, 5, "2025-13-01T00:00:00Z"]
+    "stamp",
+    [
+        "2025-01-12",
+        "2025-01-12T15:00:58",
+        "2025-01-12T15:00Z",
+        "2025-13-01T00:00:00Z",
+        "2025-02-29T00:00:00Z",
+        "2025-04-31T00:00:00Z",
+        "2025-01-12T15:00:58Z\n",
+        "yesterday",
+        None,
+        5,
+    ],
 )
 def test_a_time_that_a_client_cannot_read_is_left_out(stamp: Any) -> None:
     """The TypeScript client refuses the whole list for it."""
     entry = {"uri": "a://b", "name": "b", "annotations": {"lastModified": stamp, "priority": 0.5}}
 
     assert clean("resources/list", [entry])[0]["annotations"] == {"priority": 0.5}
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "2025-01-31T23:59:59Z",
+        "2024-02-29T00:00:00.125+14:00",
+        "2000-02-29T00:00:00Z",
+        "2025-11-30T15:00:58-09:30",
+    ],
+)
+def test_a_time_that_every_client_can_read_stays(stamp: str) -> None:
+    listed = Raw(encode([{"uri": "a://b", "name": "b", "annotations": {"lastModified": stamp}}]))
+
+    assert sanitise("resources/list", listed) is listed
 
 
 @pytest.mark.parametrize("items", [None, {}, "tools", 0])

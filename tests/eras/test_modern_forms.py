@@ -44,6 +44,20 @@ def form(field: Any, **definitions: Any) -> dict[str, Any]:
             {"type": "array", "items": {"oneOf": TITLED}},
             {"type": "array", "items": {**TEXT, "anyOf": TITLED}},
         ),
+        (
+            {"anyOf": [{"const": "r"}, TITLED[1]]},
+            {**TEXT, "oneOf": [{"const": "r", "title": "r"}, TITLED[1]]},
+        ),
+        ({"anyOf": [{"anyOf": TITLED}, NULL], "title": "It"}, {**TEXT, "oneOf": TITLED, "title": "It"}),
+        ({**COLOUR, "anyOf": TITLED}, {**COLOUR, "anyOf": TITLED}),
+        (
+            {"type": "array", "items": {"anyOf": [{"const": "r", "title": None}]}},
+            {"type": "array", "items": {"anyOf": [{"const": "r", "title": "r"}]}},
+        ),
+        (
+            {"type": "array", "items": {"$ref": "#/$defs/Colour"}, "minItems": 1},
+            {"type": "array", "items": COLOUR, "minItems": 1},
+        ),
         ({**TEXT, "oneOf": [{"const": "r"}]}, {**TEXT, "oneOf": [{"const": "r", "title": "r"}]}),
         ({**TEXT, "title": None, "description": 7, "minLength": None, "maxLength": "9"}, TEXT),
         ({**TEXT, "minLength": 1.0, "maxLength": 2.5, "default": 7}, {**TEXT, "minLength": 1.0}),

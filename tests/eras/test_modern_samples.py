@@ -59,6 +59,10 @@ def test_what_a_client_can_read_is_shown_as_it_is(params: Any) -> None:
             {**USER, "content": [TEXT, TEXT]},
         ),
         (
+            {"role": "user", "content": {"type": "image", "data": "data:a/b;base64,aGk", "mimeType": "a/b"}},
+            {"role": "user", "content": {"type": "image", "data": "aGk=", "mimeType": "a/b"}},
+        ),
+        (
             {"role": "user", "content": [{**RESULT, "content": ["x"], "isError": None}]},
             {"role": "user", "content": [RESULT]},
         ),
@@ -98,6 +102,8 @@ def test_a_message_is_mended_rather_than_the_round_lost(written: Any, seen: Any)
         ),
         ("maxTokens", 100.0, 100),
         ("maxTokens", 1.5, 1),
+        ("maxTokens", 2**63 - 1, 2**53 - 1),
+        ("maxTokens", 1e300, 2**53 - 1),
         *((name, odd, None) for name, odd in (("temperature", "0.5"), ("includeContext", "all"))),
         *(
             (name, odd, None)

@@ -130,6 +130,13 @@ def test_progress_is_passed_on_without_what_no_client_could_read(name: str, odd:
     assert heard(RoundFilter("t", None), notification) == {"progress": 1.5, "progressToken": "t"}
 
 
+def test_progress_beyond_all_numbers_is_none() -> None:
+    filter_ = RoundFilter("t", None)
+
+    assert heard(filter_, progress(10**400)) is None
+    assert heard(filter_, progress(1)) == {"progress": 1, "progressToken": "t"}
+
+
 @pytest.mark.parametrize("level", [None, 7, "loud", ["error"], {}, ODD])
 def test_a_log_of_no_known_level_is_not_passed_on(level: Any) -> None:
     assert heard(RoundFilter(None, "debug"), log(level)) is None

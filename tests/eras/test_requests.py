@@ -133,6 +133,26 @@ def test_a_client_without_a_name_gets_one(info: Any) -> None:
     assert introduce(info, {})["clientInfo"] == {"name": "unknown", "version": "0"}
 
 
+@pytest.mark.parametrize(
+    ("odd", "shown"),
+    [
+        ({"title": 5}, {}),
+        ({"websiteUrl": 7, "x": 1}, {"x": 1}),
+        ({"icons": [{"src": None}, {"src": "a", "sizes": "any"}]}, {"icons": [{"src": "a"}]}),
+    ],
+)
+def test_a_client_is_introduced_without_what_no_server_could_read(odd: Any, shown: Any) -> None:
+    """Ours: real servers refuse the handshake, and with it all calls, for one wrong member."""
+    named = {"name": "lab", "version": "1"}
+
+    assert introduce({**named, **odd}, {})["clientInfo"] == {**named, **shown}
+
+
+@pytest.mark.parametrize(("odd", "shown"), [({"x": None}, {}), ({"x": True}, {"x": {}}), ([], {})])
+def test_experiments_are_declared_as_every_server_reads_them(odd: Any, shown: Any) -> None:
+    assert introduce(None, {"experimental": odd})["capabilities"] == {"experimental": shown}
+
+
 @pytest.mark.requirement("R26")
 @pytest.mark.parametrize("cursor", ["", "2", "é"])
 def test_any_string_is_a_cursor(cursor: str) -> None:

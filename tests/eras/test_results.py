@@ -135,6 +135,22 @@ def test_a_legacy_server_cannot_speak_in_modern_members() -> None:
             [{"type": "image", "data": "AA=="}],
             [{"type": "text", "text": '{"type": "image", "data": "AA=="}'}],
         ),
+        (
+            [{"type": "image", "data": "data:image/png;base64,aGk", "mimeType": "image/png", "x": 1}],
+            [{"type": "image", "data": "aGk=", "mimeType": "image/png", "x": 1}],
+        ),
+        (
+            [{"type": "audio", "data": "!", "mimeType": "audio/wav"}],
+            [{"type": "text", "text": '{"type": "audio", "data": "!", "mimeType": "audio/wav"}'}],
+        ),
+        (
+            [{"type": "resource", "resource": {"uri": "a://b", "blob": "-_-_"}}],
+            [{"type": "resource", "resource": {"uri": "a://b", "blob": "+/+/"}}],
+        ),
+        (
+            [{"type": "resource", "resource": {"uri": "a://b", "blob": "!"}}],
+            [{"type": "text", "text": '{"type": "resource", "resource": {"uri": "a://b", "blob": "!"}}'}],
+        ),
         (["bare"], [{"type": "text", "text": "bare"}]),
         (
             [{"type": "resource", "resource": {"uri": "a://b"}}],
@@ -203,12 +219,18 @@ def test_resource_contents_always_hold_something() -> None:
         {"uri": "a://b", "text": "t", "mimeType": None},
         {"uri": "a://c"},
         {"uri": "a://d", "text": None},
+        {"uri": "a://e", "blob": "aGk"},
+        {"uri": "a://f", "blob": "not base64"},
+        {"uri": "a://g", "text": "t", "blob": "!"},
     ]
 
     assert up("resources/read", {"contents": contents})["contents"] == [
         {"uri": "a://b", "text": "t"},
         {"uri": "a://c", "text": ""},
         {"uri": "a://d", "text": ""},
+        {"uri": "a://e", "blob": "aGk="},
+        {"uri": "a://f", "text": "not base64"},
+        {"uri": "a://g", "text": "t"},
     ]
 
 
@@ -226,6 +248,7 @@ def test_a_read_that_brings_nothing_is_no_success(result: Any) -> None:
     [
         (None, {"values": []}),
         ({"values": None, "total": None, "hasMore": None}, {"values": []}),
+        ({"values": ["a"], "total": 2**63 - 1}, {"values": ["a"]}),
         ({"values": ["a", 1, None]}, {"values": ["a"]}),
         ({"values": [str(n) for n in range(150)]}, {"values": [str(n) for n in range(100)], "hasMore": True}),
     ],

@@ -256,8 +256,32 @@ def test_a_sample_that_it_cannot_express_is_refused_in_plain_words(
 
 
 @pytest.mark.parametrize("version", REVISIONS[2:])
-def test_a_form_is_answered_as_the_client_wrote_it_but_for_nulls(version: str) -> None:
+def test_a_form_is_answered_as_the_client_wrote_it_but_for_what_is_no_content(version: str) -> None:
     answer = raw(accept(a=1.5, b=["x"], c=True))
     assert to_legacy_answer(form(0, "a"), answer, version) is answer
     declined = raw({"action": "decline", "content": None})
     assert decode(encode(to_legacy_answer(form(0, "a"), declined, version))) == {"action": "decline"}
+
+
+@pytest.mark.parametrize("idle", [{"stopReason": None, "_meta": None}, {"_meta": []}, {"_meta": "x"}])
+@pytest.mark.parametrize("version", REVISIONS)
+def test_a_sample_is_told_without_what_it_does_not_have(version: str, idle: dict[str, Any]) -> None:
+    """Measured: TypeScript servers answer 400 to these, which ends the call."""
+    said = raw(SAMPLE | idle)
+
+    assert decode(encode(to_legacy_answer(sampling(0), said, version))) == SAMPLE
+
+
+def test_what_stands_beside_a_sample_is_told_as_it_is() -> None:
+    said = raw(SAMPLE | {"stopReason": "endTurn", "_meta": {"x": None}, "x-vendor": None})
+
+    assert encode(to_legacy_answer(sampling(0), said, V2511)) == encode(said)
+
+
+@pytest.mark.parametrize("odd", [[], "", 0, False])
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_no_is_a_no_whatever_stands_beside_it(action: str, odd: Any) -> None:
+    """Ours: PHP writes an empty object as `[]`, and real servers turn away the whole answer for it."""
+    said = raw({"action": action, "content": odd})
+
+    assert decode(encode(to_legacy_answer(form(0, "a"), said, REVISIONS[-1]))) == {"action": action}

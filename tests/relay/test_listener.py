@@ -149,6 +149,16 @@ async def test_a_slow_reader_costs_no_more_memory_than_a_bound(monkeypatch: pyte
     assert await heard(listener) == [10, DONE]
 
 
+async def test_a_notification_that_no_client_could_read_is_left_out() -> None:
+    """Python clients give the call up for an event of more than 1 MiB."""
+    listener = listening()
+    listener.tell(progress(1, message="x" * module.LARGEST_EVENT))
+    listener.tell(progress(2))
+    listener.finish(DONE)
+
+    assert await heard(listener) == [2, DONE]
+
+
 # --- clients that leave -------------------------------------------------------------------------------
 
 

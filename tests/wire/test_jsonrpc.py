@@ -180,6 +180,39 @@ def test_a_failure_without_a_text_keeps_its_code() -> None:
     )
 
 
+@pytest.mark.parametrize(("written", "read"), [("1.0", 1), ("-0.0", 0), ("2e2", 200)])
+def test_a_server_may_write_an_integer_as_a_fraction(written: str, read: int) -> None:
+    """JSON Schema: 1.0 is an integer. Libraries that keep all numbers as doubles write it so; both SDKs read it."""
+    asked = f'{{"jsonrpc":"2.0","method":"m","id":{written}}}'.encode()
+    failed = f'{{"jsonrpc":"2.0","id":1,"error":{{"code":{written}}}}}'.encode()
+
+    [request], [failure] = parse_many(asked), parse_many(failed)
+    assert isinstance(request, Request)
+    assert same_id(request.id, read)
+    assert isinstance(failure, Failure)
+    assert same_id(failure.code, read)
+    with pytest.raises(NotJsonRpc):
+        parse(asked)
+
+
+def test_members_that_a_message_does_not_have_may_be_null() -> None:
+    """Libraries that know one class for all messages write all its members."""
+    assert parse(envelope(id=1, method="m", params=None, result=None, error=None)) == Request(1, "m", {})
+    assert parse(envelope(method="m", params=None)) == Notification("m", {})
+    assert parse(envelope(id=1, result={}, error=None, method=None, params=None)) == Result(1, Raw(b"{}"))
+
+
+def test_a_server_may_tell_something_under_no_id_by_name() -> None:
+    """JSON-RPC 1.0: the id of a notification is null. Of a client that is no message, and of a question neither."""
+    told = envelope(id=None, method="notifications/progress", params={})
+
+    assert parse_many(told) == [Notification("notifications/progress", {})]
+    assert parse_many(b"[" + told + b"]") == [Notification("notifications/progress", {})]
+    for body, read in ((told, parse), (envelope(id=None, method="roots/list"), parse_many)):
+        with pytest.raises(NotJsonRpc):
+            read(body)
+
+
 @pytest.mark.parametrize(
     ("body", "id_"),
     [
@@ -187,7 +220,6 @@ def test_a_failure_without_a_text_keeps_its_code() -> None:
         (b'{"jsonrpc":"1.0","id":"a","method":"m"}', "a"),
         (b'{"jsonrpc":2.0,"id":0,"method":"m"}', 0),
         (envelope(id=7, method="m", params=[1]), 7),
-        (envelope(id="", method="m", params=None), ""),
         (envelope(id=0, method="m", params="x"), 0),
         (envelope(id=7, method=5), 7),
         (envelope(id=7, method=None), 7),
@@ -199,6 +231,7 @@ def test_a_failure_without_a_text_keeps_its_code() -> None:
         (envelope(id=None, method="m"), None),
         (envelope(id=True, method="m"), None),
         (envelope(id=1.0, method="m"), None),
+        (envelope(id=1.0, method=5), None),
         (envelope(id=1.5, method="m"), None),
         (envelope(id={}, method="m"), None),
         (envelope(id=[1], method="m"), None),
