@@ -160,6 +160,7 @@ class Guests:
             if guest.is_gone:
                 return None
             if heard is not None:
+                listener.is_streamed = True  # there
                 await self._tell(guest, [heard, *listener.rest()])
             heard = await listener.next(_PATIENCE_SECONDS)
         return heard
