@@ -49,16 +49,17 @@ async def test_a_question_nobody_answers_is_cancelled_upstream_then_the_call(
     assert late.error["data"]["canStartAgain"] is True
 
 
+@pytest.mark.parametrize(("tool", "key"), [("sample", "prompt"), ("roots", "tag")])
 async def test_a_model_nobody_asks_and_roots_nobody_names_are_refused_upstream(
-    newest: Running, gateway: Gateways
+    newest: Running, gateway: Gateways, tool: str, key: str
 ) -> None:
     """Issue: expiry; an error for the kinds that know no `cancel`."""
     served = await gateway(newest.url, holds={"ttl": "150ms"})
-    prompt = unique("prompt")
+    mark = unique(tool)
 
     async with Wire(served.url) as wire:
-        await wire.tool("sample", {"prompt": prompt})
-        session = await session_of(newest, prompt=prompt)
+        await wire.tool(tool, {key: mark})
+        session = await session_of(newest, **{key: mark})
         await sent_on(newest, session, "notifications/cancelled")
 
     (answer,) = (await seen_by(newest)).sent(session, "answer")
