@@ -298,9 +298,11 @@ class Exchange:
     def _meet_session(self, early: Sequence[Ask]) -> list[Command]:
         if not early:
             return self._send_call()
-        commands = [command for ask in early for command in self._take(ask)]
+        commands: list[Command] = []
+        for ask in early:
+            commands += self.receive(events.UpstreamAsked(ask))
         # In a pause the client is away: the call is sent when it is back.
-        return commands if self.state is State.HELD else [*commands, *self._go_on()]
+        return [*commands, *self._go_on()] if self.state is State.GATED else commands
 
     def _send_call(self) -> list[Command]:
         if self.state is not State.HELD:

@@ -49,16 +49,17 @@ async def test_a_question_nobody_answers_is_cancelled_upstream_then_the_call(
     assert late.error["data"]["canStartAgain"] is True
 
 
+@pytest.mark.parametrize(("tool", "key"), [("sample", "prompt"), ("roots", "tag")])
 async def test_a_model_nobody_asks_and_roots_nobody_names_are_refused_upstream(
-    newest: Running, gateway: Gateways
+    newest: Running, gateway: Gateways, tool: str, key: str
 ) -> None:
     """Issue: expiry; an error for the kinds that know no `cancel`."""
     served = await gateway(newest.url, holds={"ttl": "150ms"})
-    prompt = unique("prompt")
+    mark = unique(tool)
 
     async with Wire(served.url) as wire:
-        await wire.tool("sample", {"prompt": prompt})
-        session = await session_of(newest, prompt=prompt)
+        await wire.tool(tool, {key: mark})
+        session = await session_of(newest, **{key: mark})
         await sent_on(newest, session, "notifications/cancelled")
 
     (answer,) = (await seen_by(newest)).sent(session, "answer")
@@ -195,6 +196,35 @@ async def test_a_server_that_never_ends_a_cancelled_call_is_listened_to_no_longe
             await abandoned(leaving)
             await server.wait("notifications/cancelled")
             await server.wait_until(lambda: call.has_left)
+
+
+@pytest.mark.requirement("R33")
+@pytest.mark.parametrize("method", ["tools/list", "completion/complete"])
+async def test_a_client_that_leaves_a_request_of_one_answer_cancels_it_and_ends_its_session(
+    gateway: Gateways, method: str
+) -> None:
+    """Ours: what was cancelled may still be answered, and an answer must not meet the next call."""
+
+    async def first_one_goes_on(turn: Turn) -> None:
+        if len(turn.server.seen(method)) > 1:
+            await turn.result({"tools": []} if method == "tools/list" else {"completion": {"values": []}})
+        else:
+            await turn.stream()
+            await turn.until_left()
+
+    params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "v"}}
+    async with Scripted() as server:
+        server.on[method] = first_one_goes_on
+        served = await gateway(server.url, sessions={"mode": "pooled"})
+        async with Wire(served.url) as wire:
+            asked = None if method == "tools/list" else params
+            leaving = asyncio.ensure_future(wire.request(method, asked))
+            left = await server.wait(method)
+            await abandoned(leaving)
+            cancelled = await server.wait("notifications/cancelled")
+            assert (cancelled.session, cancelled.message["params"]["requestId"]) == (left.session, left.id)
+            await server.wait_until(lambda: left.has_left and left.session not in server.known)
+            assert (await wire.request(method, asked)).result["resultType"] == "complete"
 
 
 async def test_the_gateway_forgets_a_client_that_left(newest: Running, gateway: Gateways) -> None:

@@ -96,6 +96,32 @@ async def test_forgotten_sessions_cost_nobody_a_call_nor_a_second_run(gateway: G
             assert (await client.request("tools/list")).result["tools"]
 
 
+async def test_a_session_may_be_lost_before_a_call_and_again_before_it_is_sent_anew(
+    gateway: Gateways, server: Scripted
+) -> None:
+    """Ours: between the two the server answered; and while a page is open in a browser sessions are forgotten."""
+
+    async def wants_a_page(turn: Turn) -> None:
+        if len([call for call in server.seen("tools/call") if call.was_known]) > 1:
+            await turn.result(text_result("done"))
+            return
+        page = {"mode": "url", "message": "?", "url": "https://bank.example/", "elicitationId": "e"}
+        error = {"code": -32042, "message": "URL required", "data": {"elicitations": [page]}}
+        await turn.json({"jsonrpc": "2.0", "id": turn.id, "error": error})
+
+    server.on["tools/call"] = wants_a_page
+    served = await gateway(server.url, sessions={"mode": "pooled"})
+    async with Wire(served.url) as client:
+        await client.request("tools/list")
+        server.known.clear()
+        asked = await client.tool("echo")
+        server.known.clear()
+        done = await client.retry(asked, {key: {"action": "accept"} for key in asked.asked})
+
+    assert done.text == "done"
+    assert [call.was_known for call in server.seen("tools/call")] == [False, True, False, True]
+
+
 # --- lost sessions, as different servers tell it ---------------------------------------------------
 
 

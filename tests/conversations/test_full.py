@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from tests.support.callers import callers
 from tests.support.gateways import Gateways, Served
 from tests.support.peers import Running
@@ -79,9 +81,13 @@ async def test_holds_are_bounded_by_their_size_too(newest: Running, gateway: Gat
         assert (await wire.retry(light, {"name": accept(name="Lee")})).text == "Hello Lee"
 
 
-async def test_what_a_server_says_while_its_client_is_away_weighs_too(gateway: Gateways) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_a_server_says_while_its_client_is_away_weighs_too(
+    gateway: Gateways, *, fails: bool
+) -> None:
     """Ours: `holds.bytes` bounds what is kept, whenever it came; the calls that are held stay as good as before."""
     may_end = asyncio.Event()
+    large = "x" * 2**20
 
     async def ends_by_itself(turn: Turn) -> None:
         await turn.stream()
@@ -89,7 +95,8 @@ async def test_what_a_server_says_while_its_client_is_away_weighs_too(gateway: G
         await turn.event(ask(number))
         if number == 1:
             await may_end.wait()
-            await turn.event(turn.answer(text_result("x" * 2**20)))
+            error = {"jsonrpc": "2.0", "id": turn.id, "error": {"code": 7, "message": "no", "data": large}}
+            await turn.event(error if fails else turn.answer(text_result(large)))
             await turn.finish()
         await turn.until_left()
 
@@ -103,7 +110,8 @@ async def test_what_a_server_says_while_its_client_is_away_weighs_too(gateway: G
             may_end.set()
             await until(lambda: is_over(ledger, 2**20))
             shed(await wire.tool("echo"))
-            assert len((await wire.retry(held, {"name": accept(name="Ann")})).text) == 2**20
+            done = await wire.retry(held, {"name": accept(name="Ann")})
+            assert (done.error["data"] if fails else done.text) == large
 
 
 async def is_over(ledger: Any, size: int) -> bool:

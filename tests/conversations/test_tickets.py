@@ -171,6 +171,26 @@ async def test_the_same_retry_joins_the_round_that_is_running(gateway: Gateways,
     assert len(seen.sent(seen.calls(**call)[0]["session"], "answer")) == 1
 
 
+@pytest.mark.requirement("R36")
+async def test_of_two_answers_at_once_the_server_is_told_one_and_the_other_is_refused(
+    gateway: Gateways, newest: Running
+) -> None:
+    """Design: answers reach the server at most once. A double click has one outcome."""
+    served = await gateway(newest.url)
+    tag = unique("two")
+
+    async with Wire(served.url) as wire:
+        asked = await wire.tool("ask_name", {"tag": tag})
+        answers = await asyncio.gather(
+            *(wire.retry(asked, {"name": accept(name=name)}) for name in ("Ann", "Eve"))
+        )
+        taken, refused = sorted(answers, key=lambda answer: answer.status)
+
+    frozen(refused)
+    told = (await seen_by(newest)).sent(await session_of(newest, tag=tag), "answer")
+    assert [f"Hello {answer['result']['content']['name']} from {tag}" for answer in told] == [taken.text]
+
+
 async def test_the_same_retry_twice_at_once_brings_a_lost_call_back_once(
     gateway: Gateways, server: Running
 ) -> None:

@@ -96,12 +96,13 @@ def test_questions_one_after_the_other_take_a_round_each() -> None:
     assert talk.asked(form(1, "id")) == ["settle"]
     assert talk.on(SettleElapsed()) == [("hold", "duplicate_of")]
     assert talk.retry({"duplicate_of": accept(id="4301")}) == [("answer", 1, accept(id="4301"))]
-    assert talk.on(DONE) == [OK, REUSABLE]
     assert [(entry.key, entry.kind) for entry in talk.exchange.journal] == [
         ("resolution", "elicitation"),
         ("duplicate_of", "elicitation"),
     ]
     assert talk.exchange.round == 2
+    assert talk.on(DONE) == [OK, REUSABLE]
+    assert not talk.exchange.journal, "what was said is not kept beyond the end"
 
 
 def test_ids_that_are_not_true_are_ids_all_the_same() -> None:

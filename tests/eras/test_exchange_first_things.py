@@ -167,6 +167,18 @@ def test_what_was_answered_in_the_lost_session_is_told_in_the_new_one_too() -> N
     assert [entry.key for entry in talk.exchange.journal] == ["roots-1"]
 
 
+def test_a_server_that_has_asked_too_often_in_the_end_is_told_so_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.eras.questions.MOST_HEARD", 2)
+    talk = Conversation(can={})
+    talk.call()
+    talk.asked(sampling(0))
+
+    told = talk.on(SessionChanged((sampling(0), sampling(1), sampling(2))))
+    assert told == [("refuse", 0, -32601), ("abort", "upstream_fault"), REUSABLE]
+
+
 def test_a_need_of_the_lost_session_is_not_held_against_the_call_in_the_new_one() -> None:
     talk = Conversation(can={})
     talk.call()

@@ -209,6 +209,18 @@ def test_a_deadline_that_is_set_again_counts_from_then(loop: Loop) -> None:
     assert loop.rang == [110]
 
 
+def test_a_deadline_that_is_set_again_keeps_no_other_waiting(loop: Loop) -> None:
+    deadlines = Deadlines(60)
+    deadlines.set("a", loop.ring)
+    loop.pass_time(10)
+    deadlines.set("b", loop.ring)
+    loop.pass_time(40)
+    deadlines.set("a", loop.ring)
+    for _ in range(6):
+        loop.pass_time(10)
+    assert loop.rang == [70, 110]
+
+
 def test_deadlines_go_on_after_a_time_without_any(loop: Loop) -> None:
     deadlines = Deadlines(60)
     deadlines.set("a", loop.ring)

@@ -95,6 +95,18 @@ async def test_a_round_that_takes_a_while_is_accepted_first(house: House) -> Non
     await house.quiet()
 
 
+async def test_a_round_that_was_told_something_is_streamed_where_its_client_is(house: House) -> None:
+    house.send()
+    listener = await house.listener()
+    assert await house.read() == Accepted(1)
+    listener.tell(progress(1))
+    assert isinstance(await house.read(), Told)
+    assert listener.is_streaming
+    listener.finish(reply())
+    assert isinstance(await house.read(), Said)
+    await house.quiet()
+
+
 async def test_what_comes_together_is_told_in_one_letter(house: House) -> None:
     house.send()
     listener = await house.listener()

@@ -171,6 +171,22 @@ async def test_a_connection_idle_for_long_is_closed() -> None:
     await client.close()
 
 
+async def test_a_connection_that_was_idle_too_long_is_not_used_though_nobody_has_closed_it_yet(
+    client: Http1,
+) -> None:
+    """Ours: they are looked through from time to time; a call that comes before that must not be the one to lose."""
+    async with RawServer(_agree) as server:
+        await (await client.request("GET", server.url, headers={})).read(10)
+        ((connection,),) = client._idle.values()
+        connection.idle_since -= client._idle_seconds
+        await (await client.request("GET", server.url, headers={})).read(10)
+
+        assert not connection.is_usable
+        ((other,),) = client._idle.values()
+        assert other is not connection
+        await client.close()
+
+
 async def test_a_response_let_go_before_its_end_takes_its_connection_along(client: Http1) -> None:
     """Ours: the rest of one answer is not the start of the next."""
 
