@@ -132,7 +132,11 @@ class CapabilityMissing(ClientFault):
     public = "The request needs a client capability that was not declared"
 
     def __init__(self, required: dict[str, Any], log_text: str = "") -> None:
-        super().__init__(log_text, data={"requiredCapabilities": required})
+        named = ", ".join(
+            f"{name}.{part}" if part else name for name, parts in required.items() for part in parts or ("",)
+        )
+        detail = f"{self.public}: {named}" if named else None
+        super().__init__(log_text, detail=detail, data={"requiredCapabilities": required})
 
 
 class UnsupportedVersion(ClientFault):
@@ -187,6 +191,7 @@ class OriginRefused(ClientFault):
     http_status = 403
     reason = "origin_refused"
     public = "Forbidden origin"
+    public_for_host: ClassVar[str] = "Forbidden host"
 
 
 class MethodNotAllowed(ClientFault):
@@ -261,10 +266,14 @@ class CallLost(GatewayError):
     http_status = 200
     reason = "call_lost"
     public = "The call that asked this question is gone; it may have had side effects. Start it again."
+    late: ClassVar[str] = (
+        "The question was not answered in time; its call may have had side effects. Start it again."
+    )
 
     def __init__(self, cause: str, log_text: str = "", *, side_effects_possible: bool = True) -> None:
         super().__init__(
             log_text or cause,
+            detail=self.late if cause == "hold_expired" else None,
             data={"reason": cause, "sideEffectsPossible": side_effects_possible, "canStartAgain": True},
         )
 

@@ -1,6 +1,7 @@
 """The whole tree of what Holdfast refuses or fails to do: codes, statuses, and the id that the log has too."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -95,6 +96,26 @@ def test_every_error_tells_the_client_its_id(kind: type[GatewayError]) -> None:
     )
     assert Reply.of(made(kind)).error_id != reply.error_id
     assert open_reply(pack_reply(reply)).error_id == reply.error_id, "and from whichever replica it comes"
+
+
+@pytest.mark.parametrize(
+    ("required", "told"),
+    [
+        ({"elicitation": {}}, ": elicitation"),
+        ({"elicitation": {"url": {}}, "sampling": {}}, ": elicitation.url, sampling"),
+        ({}, ""),
+    ],
+)
+def test_a_missing_capability_is_named_in_the_words_too(required: dict[str, Any], told: str) -> None:
+    """Ours: most clients show their user nothing but the message."""
+    message = CapabilityMissing(required).message
+    assert message == "The request needs a client capability that was not declared" + told
+
+
+def test_who_took_too_long_to_answer_is_told_so_in_words() -> None:
+    """Ours: as above; "gone" alone sounds like a crash."""
+    assert CallLost("hold_expired").message.startswith("The question was not answered in time")
+    assert CallLost("hold_lost").message == CallLost.public
 
 
 @given(st.text(), st.text())
