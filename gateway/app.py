@@ -32,7 +32,7 @@ from gateway import __version__
 from gateway.edge.admin import AdminRunner, admin_app
 from gateway.edge.challenges import Addresses
 from gateway.edge.doorway import Doorway, doorway
-from gateway.edge.front import Front, Handle
+from gateway.edge.front import Front, Handle, with_slash
 from gateway.edge.mcp import Endpoint
 from gateway.edge.metadata import Metadata
 from gateway.relay.courier import Bounds, Courier
@@ -239,7 +239,8 @@ class Gateway:
                     paths.setdefault(path, metadata.handle)
                 if len(self._relays) == 1:
                     paths.setdefault(WELL_KNOWN, metadata.handle)
-        return {**paths, **{path: endpoint.handle for path, endpoint in self._endpoints.items()}}
+        own = {path: endpoint.handle for path, endpoint in self._endpoints.items()}
+        return {**paths, **dict(map(with_slash, own)), **own}
 
     def _public_endpoints(self) -> dict[str, Endpoint]:
         return {
