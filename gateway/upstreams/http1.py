@@ -5,6 +5,7 @@ more than a call needs: a request here is one write, and a connection that waits
 """
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -116,7 +117,7 @@ class Http1:
             if opened is not None:
                 opened.close()
             if isinstance(error, OSError | UnicodeError):  # time-outs and failures of TLS are OSErrors too
-                raise ConnectFailed(type(error).__name__) from error
+                raise ConnectFailed(_in_words(error)) from error
             raise
         self._open.add(connection)
         self._all_gone.clear()
@@ -207,3 +208,16 @@ def _encoded(head: str, body: bytes | None) -> bytes:
     if body is None:
         return f"{head}\r\n".encode("utf-8", "surrogateescape")
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode("utf-8", "surrogateescape") + body
+
+
+def _in_words(error: OSError | UnicodeError) -> str:
+    """Without the address, which some have in their own words."""
+    match error:
+        case socket.gaierror() if error.strerror:
+            return error.strerror
+        case TimeoutError(errno=None):
+            return "No connection in time"
+        case OSError(errno=int(number)):
+            return os.strerror(number)
+        case _:
+            return type(error).__name__
