@@ -19,8 +19,10 @@ The way of a request, each arrow one call:
 import asyncio
 import contextlib
 import gc
+import os
 import secrets
 import signal
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -131,7 +133,12 @@ class Gateway:
     async def drain(self) -> None:
         """Say no to readiness probes, go on serving for `lame_duck`, then let everything end, or go elsewhere."""
         self._is_ready = False
-        self._log.info(LogEvent.DRAINING, rounds=self._front.in_progress)
+        self._log.info(
+            LogEvent.DRAINING,
+            rounds=self._front.in_progress,
+            waiting=sum(relay.farewell.waiting() for relay in self._relays.values()),
+            most_seconds=self._settings.lame_duck + self._settings.drain,
+        )
         self._front.part()
         await asyncio.sleep(self._settings.lame_duck)
         for endpoint in self._endpoints.values():
@@ -262,7 +269,11 @@ class Gateway:
         await runner.setup()
         self._runners.append(runner)
         site = web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG, ssl_context=tls)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+            raise OSError(f"cannot listen on {address}: {why}") from error
         return Address(address.host, runner.addresses[0][1]), site
 
     def _checks(self) -> dict[str, bool | str]:
