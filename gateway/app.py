@@ -32,7 +32,7 @@ from gateway import __version__, descriptors
 from gateway.edge.admin import AdminRunner, admin_app
 from gateway.edge.challenges import Addresses
 from gateway.edge.doorway import Doorway, doorway
-from gateway.edge.front import Front, Handle
+from gateway.edge.front import Front, Handle, with_slash
 from gateway.edge.mcp import Endpoint
 from gateway.edge.metadata import Metadata
 from gateway.relay.courier import Bounds, Courier
@@ -139,7 +139,12 @@ class Gateway:
     async def drain(self) -> None:
         """Say no to readiness probes, go on serving for `lame_duck`, then let everything end, or go elsewhere."""
         self._is_ready = False
-        self._log.info(LogEvent.DRAINING, rounds=self._front.in_progress)
+        self._log.info(
+            LogEvent.DRAINING,
+            rounds=self._front.in_progress,
+            waiting=sum(relay.farewell.waiting() for relay in self._relays.values()),
+            most_seconds=self._settings.lame_duck + self._settings.drain,
+        )
         self._front.part()
         await asyncio.sleep(self._settings.lame_duck)
         for endpoint in self._endpoints.values():
@@ -247,7 +252,8 @@ class Gateway:
                     paths.setdefault(path, metadata.handle)
                 if len(self._relays) == 1:
                     paths.setdefault(WELL_KNOWN, metadata.handle)
-        return {**paths, **{path: endpoint.handle for path, endpoint in self._endpoints.items()}}
+        own = {path: endpoint.handle for path, endpoint in self._endpoints.items()}
+        return {**paths, **dict(map(with_slash, own)), **own}
 
     def _public_endpoints(self) -> dict[str, Endpoint]:
         return {
@@ -269,7 +275,11 @@ class Gateway:
         await runner.setup()
         self._runners.append(runner)
         site = web.TCPSite(runner, address.host, address.port, backlog=_AT_ONCE, ssl_context=tls)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+            raise OSError(f"cannot listen on {address}: {why}") from error
         for listener in site._server.sockets:  # type: ignore[union-attr]  # noqa: SLF001 - the library does not show them
             with socket.socket(fileno=os.dup(listener.fileno())) as same:
                 same.listen(_BACKLOG)  # whom the system lets wait is another matter

@@ -25,6 +25,8 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _T = TypeVar("_T")
 _FAILED: Final = 1
 _INTERRUPTED: Final = 130
+_UNREAD: Final = 141
+"""As a shell counts a program that ended of a broken pipe."""
 _LEAST_KEY: Final = 22
 """Characters of an API key: 128 random bits in base64."""
 
@@ -34,9 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
-        return command(arguments)
+        code = command(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except BrokenPipeError:
+        # `| head` has read enough. Python would try once more at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _UNREAD
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -249,6 +257,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _probe(arguments: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
 
     from gateway.errors import GatewayError  # noqa: PLC0415
     from gateway.relay.probe import probe  # noqa: PLC0415
@@ -259,6 +268,9 @@ def _probe(arguments: argparse.Namespace) -> int:
 
     given: list[str] = arguments.target
     target = given[0] if len(given) == 1 and given[0].startswith(("http://", "https://")) else given
+    if len(given) == 1 and target is given and shutil.which(given[0]) is None:
+        print("holdfast: there is no such command; a URL begins with http:// or https://", file=sys.stderr)
+        return _FAILED
     try:
         where = {"url": parse_http_url(target)} if isinstance(target, str) else {"command": target}
     except ValueError as error:
@@ -269,8 +281,9 @@ def _probe(arguments: argparse.Namespace) -> int:
     try:
         findings = asyncio.run(probe(Upstream.model_validate(where), authorization=credential))
     except GatewayError as error:
-        hint = "; a URL begins with http:// or https://" if len(given) == 1 and target is given else ""
-        print(f"holdfast: {error.message}: {error}{hint}", file=sys.stderr)
+        # Some have the same words for the log and for a client.
+        cause = "" if str(error) == error.message else f": {error}"
+        print(f"holdfast: {error.message}{cause}", file=sys.stderr)
         return _FAILED
     print((as_json if arguments.json else as_text)(findings, target))
     return 0

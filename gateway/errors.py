@@ -43,6 +43,8 @@ which is a plain GatewayError with -32603: the client is to read its `errorId`.
 """
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 
@@ -53,6 +55,8 @@ class GatewayError(Exception):
     http_status: int = 200
     reason: ClassVar[str] = "internal"
     public: ClassVar[str] = "Internal error"
+    headers: Mapping[str, str] = MappingProxyType({})
+    """HTTP response headers that belong to this refusal."""
 
     def __init__(
         self, log_text: str = "", *, detail: str | None = None, data: dict[str, Any] | None = None
@@ -62,11 +66,6 @@ class GatewayError(Exception):
         self.data = data
         self.error_id: str | None = None
         """Under which the client and the log speak of it; given when it is made known to either."""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """HTTP response headers that belong to this refusal."""
-        return {}
 
     def bare(self) -> Self:
         """Itself without where it came from: who keeps that keeps all that was at work there."""
@@ -137,7 +136,11 @@ class CapabilityMissing(ClientFault):
     public = "The request needs a client capability that was not declared"
 
     def __init__(self, required: dict[str, Any], log_text: str = "") -> None:
-        super().__init__(log_text, data={"requiredCapabilities": required})
+        named = ", ".join(
+            f"{name}.{part}" if part else name for name, parts in required.items() for part in parts or ("",)
+        )
+        detail = f"{self.public}: {named}" if named else None
+        super().__init__(log_text, detail=detail, data={"requiredCapabilities": required})
 
 
 class UnsupportedVersion(ClientFault):
@@ -170,12 +173,7 @@ class Unauthorized(ClientFault):
 
     def __init__(self, log_text: str = "", *, challenge: str | None = None) -> None:
         super().__init__(log_text)
-        self.challenge = challenge
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """How to come back with a credential."""
-        return {"WWW-Authenticate": self.challenge} if self.challenge else {}
+        self.headers = _challenging(challenge)
 
 
 class Forbidden(Unauthorized):
@@ -192,6 +190,7 @@ class OriginRefused(ClientFault):
     http_status = 403
     reason = "origin_refused"
     public = "Forbidden origin"
+    public_for_host: ClassVar[str] = "Forbidden host"
 
 
 class MethodNotAllowed(ClientFault):
@@ -200,11 +199,7 @@ class MethodNotAllowed(ClientFault):
     http_status = 405
     reason = "method_not_allowed"
     public = "Method not allowed"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What is allowed instead."""
-        return {"Allow": "POST"}
+    headers = MappingProxyType({"Allow": "POST"})
 
 
 class NotAcceptable(ClientFault):
@@ -221,11 +216,7 @@ class BodyTooSlow(ClientFault):
     http_status = 408
     reason = "body_too_slow"
     public = "The request body did not arrive in time"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What still comes is not waited for."""
-        return {"Connection": "close"}
+    headers = MappingProxyType({"Connection": "close"})  # what still comes is not waited for
 
 
 class BodyBroken(ClientFault):
@@ -233,11 +224,7 @@ class BodyBroken(ClientFault):
 
     reason = "body_broken"
     public = "The request body is broken"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Where the next request would begin nobody can tell."""
-        return {"Connection": "close"}
+    headers = MappingProxyType({"Connection": "close"})  # where the next request would begin nobody can tell
 
 
 class BodyTooLarge(ClientFault):
@@ -267,11 +254,13 @@ class CallLost(GatewayError):
     reason = "call_lost"
     public = "This call is lost and may have had side effects; start it again only if that does no harm"
     harmless: ClassVar[str] = "This call is lost and had no side effects; start it again"
+    late: ClassVar[str] = "The question was not answered in time"
 
     def __init__(self, cause: str, log_text: str = "", *, side_effects_possible: bool = True) -> None:
+        told = self.public if side_effects_possible else self.harmless
         super().__init__(
             log_text or cause,
-            detail=None if side_effects_possible else self.harmless,
+            detail=f"{self.late}. {told}" if cause == "hold_expired" else told,
             data={"reason": cause, "sideEffectsPossible": side_effects_possible, "canStartAgain": True},
         )
 
@@ -333,12 +322,7 @@ class UpstreamUnauthorized(UpstreamFault):
     def __init__(self, status: int, challenge: str | None = None) -> None:
         super().__init__(f"HTTP {status}")
         self.http_status = status
-        self.challenge = challenge
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The upstream's own challenge."""
-        return {"WWW-Authenticate": self.challenge} if self.challenge else {}
+        self.headers = _challenging(challenge)
 
 
 class UpstreamChanged(UpstreamFault):
@@ -354,11 +338,7 @@ class Overloaded(GatewayError):
     http_status = 503
     reason = "overloaded"
     public = "The gateway is at its limit; try again shortly"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """When to try again."""
-        return {"Retry-After": "1"}
+    headers: Mapping[str, str] = MappingProxyType({"Retry-After": "1"})
 
 
 class UpstreamDown(Overloaded):
@@ -369,12 +349,7 @@ class UpstreamDown(Overloaded):
 
     def __init__(self, log_text: str = "", *, seconds: float = 1.0) -> None:
         super().__init__(log_text)
-        self._seconds = max(1, math.ceil(seconds))
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """When it is tried again."""
-        return {"Retry-After": str(self._seconds)}
+        self.headers = _retry_after(seconds)
 
 
 class RateLimited(Overloaded):
@@ -389,10 +364,15 @@ class RateLimited(Overloaded):
     public = "Too many requests; try again later"
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = max(1, math.ceil(seconds))
-        super().__init__(f"to be tried again after {seconds:.3f} s", data={"retryAfter": self._seconds})
+        self.headers = _retry_after(seconds)
+        told = {"retryAfter": int(self.headers["Retry-After"])}
+        super().__init__(f"to be tried again after {seconds:.3f} s", data=told)
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """When there will be room for one more."""
-        return {"Retry-After": str(self._seconds)}
+
+def _challenging(challenge: str | None) -> Mapping[str, str]:
+    """How to come back with a credential."""
+    return {"WWW-Authenticate": challenge} if challenge else {}
+
+
+def _retry_after(seconds: float) -> Mapping[str, str]:
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}

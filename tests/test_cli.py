@@ -250,6 +250,29 @@ def test_the_application_s_exit_code_is_the_command_s(monkeypatch: pytest.Monkey
     assert main(["serve", "--upstream", "http://h"]) == 3
 
 
+@pytest.mark.parametrize(
+    "command", [["schema"], ["keygen"], ["version"], ["check-config", "config/minimal.yaml"]]
+)
+def test_one_who_reads_no_further_gets_no_traceback(command: list[str]) -> None:
+    """Ours: `holdfast schema | head`. As a shell counts a program that ended of a broken pipe."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "gateway", *command],
+            cwd=ROOT,
+            env={"PATH": "/usr/bin:/bin"},
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    finally:
+        os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_ctrl_c_is_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def serve(_: Settings, _reread: object) -> int:
         raise KeyboardInterrupt

@@ -1,6 +1,7 @@
 """The whole tree of what Holdfast refuses or fails to do: codes, statuses, and the id that the log has too."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,27 @@ def test_a_lost_call_warns_of_side_effects_where_there_may_be_some_and_only_ther
 
     assert ("may have had side effects" in error.message) is possible
     assert error.data == {"reason": "hold_lost", "sideEffectsPossible": possible, "canStartAgain": True}
+
+
+@pytest.mark.parametrize(
+    ("required", "told"),
+    [
+        ({"elicitation": {}}, ": elicitation"),
+        ({"elicitation": {"url": {}}, "sampling": {}}, ": elicitation.url, sampling"),
+        ({}, ""),
+    ],
+)
+def test_a_missing_capability_is_named_in_the_words_too(required: dict[str, Any], told: str) -> None:
+    """Ours: most clients show their user nothing but the message."""
+    message = CapabilityMissing(required).message
+    assert message == "The request needs a client capability that was not declared" + told
+
+
+def test_who_took_too_long_to_answer_is_told_so_in_words() -> None:
+    """Ours: as above; "gone" alone sounds like a crash."""
+    assert CallLost("hold_expired").message.startswith("The question was not answered in time")
+    assert "may have had side effects" in CallLost("hold_expired").message
+    assert "not answered in time" not in CallLost("hold_lost").message
 
 
 @given(st.text(), st.text())

@@ -105,14 +105,12 @@ class Narrator:
             self._terminal.step(
                 "", "That does not fit the question. Holdfast asks again; the server saw nothing.", _ASK
             )
-        self._terminal.step(
-            _TO_CLIENT, "InputRequiredResult: the response is complete, the call is held", _CLIENT
-        )
+        self._terminal.step(_TO_CLIENT, "InputRequiredResult: response complete, call held", _CLIENT)
         for key, ask in asks.items():
             self._terminal.detail(f"inputRequests  {key}: {ask['method']}")
         state = result.get("requestState")
         if isinstance(state, str):
-            self._terminal.detail(f"requestState   {shorten(state)}   (sealed, {len(state)} characters)")
+            self._terminal.detail(f"requestState   {shorten(state)}  (sealed, {len(state)} bytes)")
 
     # --- the user -----------------------------------------------------------
 
@@ -149,7 +147,7 @@ def result_text(result: Json) -> str:
     )
 
 
-def shorten(token: str, keep: int = 12) -> str:
+def shorten(token: str, keep: int = 8) -> str:
     """Both ends of something long."""
     return token if len(token) <= 2 * keep else f"{token[:keep]}…{token[-keep:]}"
 

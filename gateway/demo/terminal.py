@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
 import textwrap
 import threading
@@ -10,6 +11,9 @@ from typing import Final, TextIO
 
 _LABEL_WIDTH: Final = 22
 _MARGIN: Final = "  "
+_INDENT: Final = _MARGIN + " " * _LABEL_WIDTH
+_WIDEST: Final = 100
+_NARROWEST: Final = 50
 _COLOURS: Final = {
     "bold": "1",
     "dim": "2",
@@ -26,12 +30,15 @@ _PLAIN: Final = str.maketrans({"→": ">", "←": "<", "─": "-", "…": "~", "
 class Terminal:
     """Writes to `out`; colour only where it is seen, no character that `out` cannot show."""
 
-    def __init__(self, out: TextIO | None = None, *, colour: bool | None = None, width: int = 100) -> None:
+    def __init__(
+        self, out: TextIO | None = None, *, colour: bool | None = None, width: int | None = None
+    ) -> None:
         self._out = out or sys.stdout
+        self._is_read = True
         # https://no-color.org: any non-empty value, whatever it says.
         wanted = self._out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._colour = wanted if colour is None else colour
-        self._width = width
+        self._width = width or (_shown_width() if self._out.isatty() else _WIDEST)
         encoding = (getattr(self._out, "encoding", None) or "ascii").lower().replace("-", "")
         self._is_plain = not encoding.startswith("utf")
 
@@ -47,23 +54,33 @@ class Terminal:
 
     def step(self, label: str, text: str, style: str = "", *, detail: str = "") -> None:
         """Who did something, what, and underneath what it said."""
-        self._write(_MARGIN + self._styled(f"{label:<{_LABEL_WIDTH}}", style) + self._safe(text) + "\n")
+        first, *rest = self._wrapped(text) or [""]
+        self._write(_MARGIN + self._styled(f"{label:<{_LABEL_WIDTH}}", style) + self._safe(first) + "\n")
+        for line in rest:
+            self._write(_INDENT + self._safe(line) + "\n")
         self.detail(detail)
 
     def detail(self, text: str) -> None:
         """Indented, wrapped and quiet."""
-        indent = _MARGIN + " " * _LABEL_WIDTH
-        for line in textwrap.wrap(
-            text, self._width - len(indent), break_long_words=True, break_on_hyphens=False
-        ):
-            self._write(indent + self._styled(line, "dim") + "\n")
+        for line in self._wrapped(text):
+            self._write(_INDENT + self._styled(line, "dim") + "\n")
+
+    def _wrapped(self, text: str) -> list[str]:
+        return textwrap.wrap(text, self._width - len(_INDENT), break_long_words=True, break_on_hyphens=False)
 
     async def ask(self, label: str, prompt: str, default: str, style: str = "") -> str:
         """A line typed by the user; an empty one, or the end of the input, is `default`."""
         shown = f"{prompt} [{default}]: " if default else f"{prompt}: "
         self._write(_MARGIN + self._styled(f"{label:<{_LABEL_WIDTH}}", style) + self._safe(shown))
-        typed = (await _typed_line()).strip()
-        return typed or default
+        typed = ""
+        try:
+            typed = await _typed_line()
+        finally:
+            if not typed.endswith(
+                "\n"
+            ):  # the end of the input, or Ctrl-C: the terminal has not ended the line
+                self._write("\n")
+        return typed.strip() or default
 
     def _styled(self, text: str, style: str) -> str:
         text = self._safe(text)
@@ -77,8 +94,17 @@ class Terminal:
         return text.translate(_PLAIN).encode("ascii", "replace").decode() if self._is_plain else text
 
     def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        if not self._is_read:
+            return
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except BrokenPipeError:
+            self._is_read = False  # `| head` has read enough; what goes on is not concerned
+
+
+def _shown_width() -> int:
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((80, 24)).columns))
 
 
 async def _typed_line() -> str:

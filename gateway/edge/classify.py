@@ -160,8 +160,10 @@ def classify(
     is_ours = MODERN in headers.getall(names.PROTOCOL_VERSION, _NONE)
     if passes_legacy and not is_ours and (legacy := _passing(headers, body)) is not None:
         return legacy
-    if not _is_plain_json(headers):
+    if not _is_json(headers):
         return Refusal(UnsupportedMediaType(), None)
+    if not _is_plain(headers):
+        return Refusal(UnsupportedMediaType(detail="The request body must not be compressed"), None)
     try:
         message = parse(body)
     except NotJson as error:
@@ -255,11 +257,13 @@ def _climb(headers: Headers, request: Request, meta: RequestMeta | None, served:
     )
 
 
-def _is_plain_json(headers: Headers) -> bool:
+def _is_json(headers: Headers) -> bool:
     """Anything else a browser may send across origins without asking first."""
     types = headers.getall("Content-Type", _NONE)
-    if len(types) != 1 or media_type(types[0]) != names.JSON:
-        return False
+    return len(types) == 1 and media_type(types[0]) == names.JSON
+
+
+def _is_plain(headers: Headers) -> bool:
     return all(value.strip().lower() == "identity" for value in headers.getall("Content-Encoding", _NONE))
 
 

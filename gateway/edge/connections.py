@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import SERVER_SOFTWARE
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.telemetry.names import DoorRefusal
@@ -21,6 +21,7 @@ from gateway.wire.jsonrpc import encode_error
 SERVER: Final = "holdfast"
 """All that a response says about the software that sent it."""
 _BAD_HTTP: Final = encode_error(None, -32600, "The request is not valid HTTP")
+_TOO_LONG: Final = encode_error(None, -32600, "The request line or a header is too long")
 
 
 class Request(web.BaseRequest):
@@ -91,14 +92,15 @@ class _Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Say in a few fixed words that this is no HTTP; what else may go wrong is our bug, and logged as such."""
+        """Say in a few fixed words that this is no HTTP, or too much; what else may go wrong is our bug, and logged."""
         if not isinstance(exc, HttpProcessingError):
             return _signed(super().handle_error(request, status, exc, message))
         if isinstance(self._manager, Connections):
             self._manager.turned_away(DoorRefusal.BAD_HTTP)
         if request.writer.output_size > 0:
             raise ConnectionError("a response has begun already")
-        response = web.Response(status=400, body=_BAD_HTTP, content_type=names.JSON)
+        status, body = (431, _TOO_LONG) if isinstance(exc, LineTooLong) else (400, _BAD_HTTP)
+        response = web.Response(status=status, body=body, content_type=names.JSON)
         response.force_close()
         return _signed(response)
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from gateway.edge.connections import Connections, Request
 from gateway.settings.model import Limits
@@ -18,8 +18,25 @@ from gateway.telemetry.names import DoorRefusal
 Handle: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _CUT_SECONDS: Final = 1.0
+LONGEST_LINE: Final = 32 * 1024
+"""Bytes of the request line or of one header. Tokens with many groups and URIs in `Mcp-Name` pass 8 KiB, which is
+aiohttp's own limit; servers of the SDKs take 16 KiB (Node.js) or 64 KiB (uvicorn), and clients rely on it."""
 _LINGER_SECONDS: Final = 2.0
 """How long the rest of a body is read that nobody wants, so that its sender gets to read the refusal."""
+
+
+def with_slash(path: str) -> tuple[str, Handle]:
+    """The path with a slash at its end, as many clients have it, because servers send them on from there.
+
+    They are sent on here, too, and not served: a proxy before us may have rules for the one path only. As seen from
+    where they are: what that proxy calls it is not known.
+    """
+    location = f"../{path.rpartition('/')[2]}"
+
+    async def send_on(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=307, headers={hdrs.LOCATION: location})
+
+    return f"{path}/", send_on
 
 
 class Front:
@@ -66,6 +83,8 @@ class Front:
             auto_decompress=False,  # a compressed body is refused, not inflated
             keepalive_timeout=self._limits.idle,
             lingering_time=_LINGER_SECONDS,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
         )
         return web.ServerRunner(self._server, shutdown_timeout=_CUT_SECONDS)
 

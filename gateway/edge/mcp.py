@@ -11,7 +11,7 @@ from gateway.edge.body import read_body
 from gateway.edge.classify import Accepted, Legacy, Modern, Refusal, Verdict, classify, is_legacy_visit
 from gateway.edge.cors import ANYONE, is_question, note_page, permission
 from gateway.edge.doorway import Doorway
-from gateway.edge.origins import origin_allowed
+from gateway.edge.origins import host_allowed, origin_allowed
 from gateway.edge.passthrough import knock_of, refusal, write_passage
 from gateway.edge.principals import ownership
 from gateway.edge.rates import RateLimit
@@ -98,6 +98,7 @@ class Endpoint:
                 allowed_hosts=limits.allowed_hosts,
             )
         )
+        self._is_own_name = partial(host_allowed, listen_host=listen_host, allowed_hosts=limits.allowed_hosts)
         self._page = ANYONE if ANYONE in limits.allowed_origins else None
         self._verbs = "GET, POST, DELETE" if passes_legacy else "POST"
         self._metrics = metrics
@@ -356,8 +357,12 @@ class Endpoint:
                 # Whoever reads the other line, on the way or behind us, would see another request.
                 raise HeaderMismatch(detail=f"{name} appears more than once")
         origin = request.headers.get(hdrs.ORIGIN)
-        if not self._is_allowed(origin, request.headers.get(hdrs.HOST)):
-            raise OriginRefused(f"Origin {origin!r}")
+        host = request.headers.get(hdrs.HOST)
+        if not self._is_allowed(origin, host):
+            if not self._is_own_name(host):
+                text = f"Host {host!r} is none of ours: see limits.allowed_hosts"
+                raise OriginRefused(text, detail=OriginRefused.public_for_host)
+            raise OriginRefused(f"Origin {origin!r} is none that may call: see limits.allowed_origins")
         if origin is not None:
             note_page(request, self._page or origin)
 

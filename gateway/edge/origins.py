@@ -28,9 +28,9 @@ def origin_allowed(
     Bound elsewhere, any Host is, unless some are configured; an Origin must be
     that of the Host itself, or configured.
     """
-    is_local = is_loopback(listen_host)
-    if not _host_allowed(host, is_local=is_local, allowed=allowed_hosts):
+    if not host_allowed(host, listen_host=listen_host, allowed_hosts=allowed_hosts):
         return False
+    is_local = is_loopback(listen_host)
     allowed = {_canonical(entry) for entry in allowed_origins}
     if origin is None or "*" in allowed or _canonical(origin) in allowed:
         return True
@@ -38,6 +38,19 @@ def origin_allowed(
     if page is None or page.scheme not in _DEFAULT_PORTS:
         return False
     return _is_same_origin(page, host) or (is_local and is_loopback(page.hostname or ""))
+
+
+def host_allowed(host: str | None, *, listen_host: str, allowed_hosts: Collection[str]) -> bool:
+    """The half of it that is about `Host`."""
+    is_local = is_loopback(listen_host)
+    if "*" in allowed_hosts or not (is_local or allowed_hosts):
+        return True
+    authority = None if host is None else _split(f"//{host}")
+    if authority is None or authority.hostname is None:
+        return False
+    if is_local and is_loopback(authority.hostname):
+        return True
+    return any(_matches(authority, entry) for entry in allowed_hosts)
 
 
 def is_loopback(host: str) -> bool:
@@ -49,17 +62,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-def _host_allowed(host: str | None, *, is_local: bool, allowed: Collection[str]) -> bool:
-    if "*" in allowed or not (is_local or allowed):
-        return True
-    authority = None if host is None else _split(f"//{host}")
-    if authority is None or authority.hostname is None:
-        return False
-    if is_local and is_loopback(authority.hostname):
-        return True
-    return any(_matches(authority, entry) for entry in allowed)
 
 
 def _matches(authority: SplitResult, entry: str) -> bool:

@@ -48,9 +48,8 @@ class Refusals:
             return error
         if self._is_ours:
             return UpstreamRefused(error.http_status, _CONFIGURED)
-        own = self._addresses.metadata(host)
-        if self._forwards and error.challenge is not None:
-            error.challenge = readdressed(error.challenge, own, self._is_theirs)
+        if self._forwards:
+            error.headers = dict(self._readdressed(list(error.headers.items()), host))
         return error
 
     def passing(self, status: int, headers: HeaderLines, host: str | None) -> HeaderLines:

@@ -87,7 +87,7 @@ class Environment:
         for part in name[len(PREFIX) :].lower().split("__"):
             found = _key(part, kind, path, place)
             if found is None:
-                self.problems.append(Problem(name, _unknown(part, kind, path)))
+                self.problems.append(Problem(name, _unknown(name, part, kind, path)))
                 return
             key, kind = found
             path = (*path, key)
@@ -147,10 +147,10 @@ def _key(part: str, kind: _Kind, path: KeyPath, place: Value) -> tuple[str, _Kin
             return part, inner
 
 
-def _unknown(part: str, kind: _Kind, path: KeyPath) -> str:
+def _unknown(name: str, part: str, kind: _Kind, path: KeyPath) -> str:
     above = PREFIX + "".join(f"{step}__".replace("-", "_").upper() for step in path)
     hint = did_you_mean(part, fields_of(kind), lambda key: above + key.upper())
-    return f"unknown variable: it is not a setting, and the file does not refer to it{hint}"
+    return f"unknown variable: it is not a setting, and no ${{{name}}} refers to it{hint}"
 
 
 def fields_of(kind: _Kind) -> dict[str, _Kind]:

@@ -6,6 +6,7 @@ more than a call needs: a request here is one write, and a connection that waits
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -241,10 +242,8 @@ class Http1:
 
 
 def _failed(error: OSError | UnicodeError) -> ConnectFailed:
-    if not isinstance(error, OSError):
-        return ConnectFailed(type(error).__name__)
-    kind = NothingLeft if error.errno in _OUR_OWN else ConnectFailed
-    return kind(f"{type(error).__name__}: {error.strerror}" if error.strerror else type(error).__name__)
+    is_ours = isinstance(error, OSError) and error.errno in _OUR_OWN
+    return (NothingLeft if is_ours else ConnectFailed)(_in_words(error))
 
 
 def _place_of_number(host: str, port: int) -> _Places | None:
@@ -283,3 +282,16 @@ def _encoded(head: str, body: bytes | None) -> bytes:
     if body is None:
         return f"{head}\r\n".encode("utf-8", "surrogateescape")
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode("utf-8", "surrogateescape") + body
+
+
+def _in_words(error: OSError | UnicodeError) -> str:
+    """Without the address, which some have in their own words."""
+    match error:
+        case socket.gaierror() if error.strerror:
+            return error.strerror
+        case TimeoutError(errno=None):
+            return "No connection in time"
+        case OSError(errno=int(number)):
+            return os.strerror(number)
+        case _:
+            return type(error).__name__

@@ -89,7 +89,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise UpstreamUnreachable(
-                f"{command[0]} cannot be started: {why}",
+                f"{command[0]}: {why}",
                 detail="The upstream server's command cannot be started",
             ) from error
         process._transport = transport  # noqa: SLF001 - its own

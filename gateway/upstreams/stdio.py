@@ -170,10 +170,7 @@ class Stdio:
         if self._is_introduced:
             words = f"The upstream server's process ended ({how}) before it answered; the call may have run"
             return UpstreamLost(f"the process ended: {how}", detail=words)
-        return UpstreamUnreachable(
-            f"the process ended while starting: {how}",
-            detail=f"The upstream server's process ended while starting ({how})",
-        )
+        return UpstreamUnreachable(detail=f"The upstream server's process ended while starting ({how})")
 
     async def _write(self, body: bytes) -> None:
         if self._process is None:

@@ -2,9 +2,14 @@
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
+from yarl import URL
 
 from tests.support.gateways import Gateways
-from tests.support.peers import LegacyServers
+from tests.support.peers import LegacyServers, ts_client
+from tests.support.person import NAME, Person
+from tests.support.python_client import PythonClient
+from tests.support.scripted import Scripted
 from tests.support.wire import Wire
 
 
@@ -38,6 +43,60 @@ async def test_a_foreign_page_is_shown_the_door_before_the_server_hears_of_it(
         answer = await http.post(served.url, json={}, headers={header: foreign})
 
     assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "said", "logged"),
+    [
+        (
+            {"Host": "mcp.example"},
+            "Forbidden host",
+            "Host 'mcp.example' is none of ours: see limits.allowed_hosts",
+        ),
+        (
+            {"Origin": "https://evil.example"},
+            "Forbidden origin",
+            "Origin 'https://evil.example' is none that may call: see limits.allowed_origins",
+        ),
+    ],
+)
+async def test_the_log_names_the_header_that_was_refused_and_the_setting(
+    gateway: Gateways, headers: dict[str, str], said: str, logged: str
+) -> None:
+    """Ours: a proxy that sends its own name as Host was told of an origin that nobody had sent."""
+    async with Scripted() as server, aiohttp.ClientSession() as http:
+        served = await gateway(server.url)
+        with capture_logs() as logs:
+            answer = await http.post(served.url, json={}, headers=headers)
+            error = (await answer.json())["error"]
+
+    assert (answer.status, error["message"]) == (403, said)
+    assert [line["detail"] for line in logs if line["event"] == "round"] == [logged]
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/crm/mcp"])
+async def test_a_slash_too_many_is_sent_on_and_not_served(gateway: Gateways, path: str) -> None:
+    """Ours: servers do so, and clients rely on it; a 404 is a lost session to some of them."""
+    async with Scripted() as server, aiohttp.ClientSession() as http:
+        served = await gateway(server.url, path=path)
+        answer = await http.post(f"{served.url}/", data=b"{}", allow_redirects=False)
+
+    assert answer.status == 307
+    assert str(answer.url.join(URL(answer.headers["Location"]))) == served.url
+
+
+async def test_real_clients_follow_to_the_right_spelling(
+    legacy_servers: LegacyServers, gateway: Gateways
+) -> None:
+    """Ours: with the body, the headers and the rounds of a call."""
+    served = await gateway(legacy_servers.get("py-1.30").url)
+
+    async with PythonClient(f"{served.url}/", person=Person()) as client:
+        told = await client.carry_out("tools/call", {"name": "ask_name", "arguments": {}})
+    report = await ts_client({"url": f"{served.url}/", "calls": [{"method": "tools/list"}]})
+
+    assert told == f"Hello {NAME}"
+    assert "result" in report["results"][0]
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/version"])

@@ -80,11 +80,11 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 PATHS = [
     "//mcp",
-    "/mcp/",
     "/./mcp",
     "/x/../mcp",
     "/%6dcp",
     "/mcp%2f",
+    "/mcp//",
     "/mcp%00",
     "/MCP",
     "http://127.0.0.1/mcp",

@@ -60,7 +60,8 @@ def credentials(good: str) -> dict[str, tuple[int, list[str]]]:
         "two in one line": (401, [f"Bearer {good}, Bearer x"]),
         "no ASCII": (401, [f"Bearer \udcff\udcc3{good}"]),
         "long": (401, ["Bearer " + "x" * 7000]),
-        "too long": (400, ["Bearer " + "x" * 16_384]),
+        "longer than any token": (401, ["Bearer " + "x" * 16_384]),
+        "too long": (431, ["Bearer " + "x" * 40_000]),
         "twice": (400, [f"Bearer {good}"] * 2),
         "good and bad": (400, [f"Bearer {good}", "Bearer x"]),
     }

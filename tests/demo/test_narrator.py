@@ -50,7 +50,7 @@ def test_the_state_is_shortened(narrator: Narrator, page: Page) -> None:
     narrator.saw(received(INPUT_REQUIRED))
 
     assert STATE not in page.getvalue()
-    assert "abcdefghijkl…opqrstuvwxyz   (sealed, 426 characters)" in page.getvalue()
+    assert "abcdefgh…stuvwxyz  (sealed, 426 bytes)" in page.getvalue()
     assert narrator.asks == 1
 
 

@@ -57,6 +57,35 @@ def test_long_details_are_wrapped_under_their_label() -> None:
     assert all(len(line) <= 60 for line in out.getvalue().splitlines())
 
 
+def test_steps_are_wrapped_as_well_and_in_eighty_columns_by_themselves() -> None:
+    """Ours: most terminals are that wide, and one that wraps by itself breaks the columns."""
+    out = Tty()
+    Terminal(out, colour=False, width=80).step("client ← holdfast", "word " * 20)
+    assert all(len(line) <= 80 for line in out.getvalue().splitlines())
+    assert out.getvalue().splitlines()[1].startswith(" " * 24 + "word")
+
+
+def test_no_more_is_written_than_the_terminal_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours: it is asked how wide it is; a pipe is not."""
+    monkeypatch.setenv("COLUMNS", "66")
+    shown, piped = Tty(), io.StringIO()
+    for out in (shown, piped):
+        Terminal(out, colour=False).step("label", "word " * 30)
+    assert max(map(len, shown.getvalue().splitlines())) <= 66
+    assert 66 < max(map(len, piped.getvalue().splitlines())) <= 100
+
+
+def test_one_who_reads_no_further_is_no_failure() -> None:
+    """Ours: `holdfast demo | head`. The walk goes to its end all the same."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with open(theirs, "w", encoding="utf-8") as out:  # noqa: PTH123 - a descriptor
+        terminal = Terminal(out)
+        terminal.line("unread")
+        terminal.line("unread")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), theirs)
+
+
 @pytest.fixture
 def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The user's end of a pseudo-terminal that is our standard input."""
@@ -76,3 +105,17 @@ async def test_an_empty_line_or_the_end_of_input_is_the_suggestion(
     async with asyncio.timeout(5):
         assert await Terminal(out, colour=False).ask("you", "time", "20:45") == answer
     assert "time [20:45]: " in out.getvalue()
+    # A terminal shows the end of a line that was typed; where none was, what follows must not stand beside it.
+    assert out.getvalue().endswith("\n") == (typed == b"\x04")
+
+
+async def test_what_follows_an_interrupted_question_begins_a_line(keyboard: int) -> None:
+    """Ours: Ctrl-C in the middle of a question; the farewell to the server is told after it."""
+    out = Tty()
+    asking = asyncio.ensure_future(Terminal(out, colour=False).ask("you", "time", "20:45"))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    os.write(keyboard, b"\n")  # for the thread that still reads
+    assert asking.cancelled()
+    assert out.getvalue().endswith("[20:45]: \n")

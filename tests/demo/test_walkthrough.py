@@ -114,7 +114,7 @@ def test_at_a_terminal_the_answers_are_typed_and_a_wrong_one_is_asked_again(term
     terminal.read_until("[20:45]: ")
     terminal.type("noon\n")
     terminal.read_until("[20:45]: ")
-    assert "Holdfast asks again; the server saw nothing" in terminal.seen
+    assert "Holdfast asks again;" in terminal.seen
     terminal.type("18:30\n")
     for suggestion in ("pulled.]: ", "[Lisbon]: ", "[May]: "):
         terminal.read_until(suggestion)

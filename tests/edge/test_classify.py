@@ -93,7 +93,8 @@ def test_a_body_that_is_not_declared_as_json_is_not_read(type_: Any) -> None:
 
 
 def test_a_compressed_body_is_not_read() -> None:
-    refused(send(request(), {"Content-Encoding": "gzip"}), 415, -32600, None)
+    refusal = refused(send(request(), {"Content-Encoding": "gzip"}), 415, -32600, None)
+    assert refusal.message == "The request body must not be compressed", "its Content-Type is as it should be"
 
 
 def test_a_charset_does_not_matter() -> None:

@@ -83,6 +83,29 @@ async def test_bad_http_gets_fixed_words_and_tells_no_version(
     assert turned == {DoorRefusal.BAD_HTTP: 1}
 
 
+@pytest.mark.parametrize("size", [9_000, 30_000])
+async def test_a_large_token_gets_in(address: tuple[str, int], size: int) -> None:
+    """Ours: tokens with many groups are larger than 8 KiB, and the servers of the SDKs take them."""
+    large = GOOD.replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer " + b"a" * size + b"\r\n\r\n")
+    async with connected(address, 1) as (streams,):
+        assert b" 200 OK" in await said(streams, large)
+
+
+async def test_a_header_that_is_too_large_is_called_that(
+    address: tuple[str, int], turned: Counter[DoorRefusal]
+) -> None:
+    """RFC 6585, 5: it is HTTP, and the caller can mend it if told what is wrong with it."""
+    large = GOOD.replace(b"\r\n\r\n", b"\r\nX-Large: " + b"a" * 33_000 + b"\r\n\r\n")
+    async with connected(address, 1) as (streams,):
+        head, _, body = (await said(streams, large)).partition(b"\r\n\r\n")
+    assert b" 431 Request Header Fields Too Large" in head
+    assert json.loads(body)["error"] == {
+        "code": -32600,
+        "message": "The request line or a header is too long",
+    }
+    assert turned == {DoorRefusal.BAD_HTTP: 1}
+
+
 async def test_no_answer_tells_which_software_gave_it(
     address: tuple[str, int], turned: Counter[DoorRefusal]
 ) -> None:

@@ -258,7 +258,7 @@ def _smuggled(headers: dict[str, str], body: Any, rng: random.Random) -> bytes:
 def _too_much(headers: dict[str, str], body: Any, rng: random.Random) -> bytes:
     match rng.randrange(5):
         case 0:
-            headers[rng.choice(list(headers))] = "x" * rng.choice((8190, 8191, 20_000))
+            headers[rng.choice(list(headers))] = "x" * rng.choice((32_768, 32_769, 40_000))
             return _whole(headers, dump(body).encode())
         case 1:
             lines = [(f"X-{number}", "y") for number in range(rng.choice((100, 127, 128, 500)))]

@@ -125,7 +125,7 @@ def test_an_empty_variable_takes_an_optional_setting_away(tmp_path: Path) -> Non
 )
 def test_a_variable_that_is_no_setting_is_an_error(tmp_path: Path, name: str, hint: str) -> None:
     """Known trap: settings libraries ignore a misspelt top-level variable in silence."""
-    expected = f"{name}: unknown variable: it is not a setting, and the file does not refer to it{hint}"
+    expected = f"{name}: unknown variable: it is not a setting, and no ${{{name}}} refers to it{hint}"
     assert refused(tmp_path, {name: "x"}) == [expected]
 
 

@@ -69,9 +69,12 @@ class _Recording(httpx2.AsyncHTTPTransport):
         self._rounds = rounds
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        sent = await request.aread()
         response = await super().handle_async_request(request)
+        if response.is_redirect:
+            return response
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        entry = Round(json.loads(request.content), response.status_code, is_stream)
+        entry = Round(json.loads(sent), response.status_code, is_stream)
         self._rounds.append(entry)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Tee(response.stream, entry.received)

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Self
@@ -311,7 +312,7 @@ async def test_what_we_have_no_room_for_is_no_fault_of_the_server(
         raise OSError(number, "none left")
 
     monkeypatch.setattr("aiohappyeyeballs.start_connection", start)
-    with pytest.raises(NothingLeft, match="none left") as failed:
+    with pytest.raises(NothingLeft, match=os.strerror(number)) as failed:
         await client.request("GET", URL("http://127.0.0.1:1/"), headers={})
     told = translated(failed.value)
     assert (type(told), told.http_status) == (Overloaded, 503)
