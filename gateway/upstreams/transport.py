@@ -18,6 +18,7 @@ class SessionGone(UpstreamLost):
     """The server does not know the session any more, and so did not run the request: sending it again is safe."""
 
     reason = "session_gone"
+    public = "The upstream server does not know the session any more; a call that had begun may have run"
 
 
 class SpeaksHttpSse(UpstreamSpokeNonsense):

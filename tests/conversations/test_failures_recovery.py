@@ -163,7 +163,10 @@ async def test_a_session_that_is_lost_again_at_once_fails_the_call(
     served = await gateway(server.url, sessions={"warm": 0})
     async with Wire(served.url) as client:
         answer = await client.tool("echo")
-        assert (answer.status, answer.error["code"]) == (200, -32603)
+        lost(
+            answer,
+            "The upstream server does not know the session any more; a call that had begun may have run",
+        )
         assert len(server.seen("tools/call")) == 2
 
 
