@@ -299,11 +299,13 @@ async def test_there_are_limits_and_they_are_told(server: Telling, gateway: Gate
             await stream.honoured()
             assert (await refused(wire, toolsListChanged=True))[0] == 503
 
-        async def is_free() -> bool:
-            async with listening(wire, toolsListChanged=True) as stream:
-                return await stream.honoured() == {"toolsListChanged": True}
+        async def has_noticed() -> bool:
+            value = served.gateway._metrics.registry.get_sample_value
+            return value("holdfast_subscriptions_open", {"upstream": "legacy"}) == 0
 
-        assert await until(is_free)
+        await until(has_noticed)
+        async with listening(wire, toolsListChanged=True) as stream:
+            assert await stream.honoured() == {"toolsListChanged": True}
 
 
 @pytest.mark.parametrize("notifications", [{"toolsListChanged": "yes"}, {"resourceSubscriptions": "a:1"}])
