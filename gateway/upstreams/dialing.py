@@ -2,9 +2,9 @@
 
     command                      a process per session (stdio)
     url, transport given         that one
-    url, auto                    Streamable HTTP; HTTP+SSE if `initialize` is refused with 404 or 405 and a GET
-                                 brings an `endpoint` event, or if the POST itself brought one. What worked is
-                                 tried first from then on.
+    url, auto                    Streamable HTTP; HTTP+SSE if `initialize` is refused with 400, 404 or 405 and a
+                                 GET brings an `endpoint` event, or if the POST itself brought one. What worked
+                                 is tried first from then on.
 
 Nothing is probed: the handshake that has to be made anyway is the question.
 """
@@ -44,7 +44,9 @@ Transport: TypeAlias = Literal["streamable-http", "sse", "stdio"]
 Greet: TypeAlias = Callable[[Channel], Awaitable[Session]]
 """Opens a session on a channel, or raises and closes the channel."""
 
-_NOT_HERE: Final = frozenset({404, 405})
+_NOT_HERE: Final = frozenset({400, 404, 405})
+"""How a server of HTTP+SSE may refuse the other handshake (2025-11-25, basic/transports, "Backwards Compatibility").
+400: it takes its messages at the address of its stream, and misses the session in the query, as Kotlin's do."""
 _OTHER: Final[dict[Transport, Transport]] = {"streamable-http": "sse", "sse": "streamable-http"}
 
 

@@ -100,11 +100,11 @@ async def test_streamable_http_is_found_and_nothing_else_tried(
     assert shape(server).count("initialize") == 2
 
 
-@pytest.mark.parametrize("status", [404, 405])
+@pytest.mark.parametrize("status", [400, 404, 405])
 async def test_http_sse_is_found_by_its_endpoint(
     sse: ScriptedSse, dialer: Callable[..., Awaitable[Dialer]], dial: Dial, status: int
 ) -> None:
-    """LEGACY-WIRE 5: anything but success, 404 or 405: GET, and expect `event: endpoint`."""
+    """2025-11-25, basic/transports, "Backwards Compatibility": 400, 404 or 405: GET, and expect `event: endpoint`."""
 
     async def not_here(turn: Turn) -> None:
         await turn.reply(status, "no")
@@ -118,6 +118,25 @@ async def test_http_sse_is_found_by_its_endpoint(
     assert known(way) == "sse"
     assert session.id == "s-1"
     assert shape(sse)[:3] == ["POST /sse", "GET /sse", "initialize"]
+
+
+async def test_a_server_that_takes_its_messages_at_the_address_of_its_stream_is_found(
+    sse: ScriptedSse, dialer: Callable[..., Awaitable[Dialer]], dial: Dial
+) -> None:
+    """Kotlin's SDK mounts both at one path, tells the query only, and misses the session in our handshake: 400."""
+    sse.endpoint = "?sessionId={session}"
+
+    async def wants_session(turn: Turn) -> None:
+        await turn.reply(400, "sessionId query parameter is not provided")
+
+    chosen = sse._script_for
+    sse._script_for = (  # type: ignore[method-assign]
+        lambda turn: wants_session if (turn.verb, turn.path) == ("POST", "/sse") else chosen(turn)
+    )
+    way = await dialer(url=sse.url)
+    session = await dial(way)
+    assert (known(way), session.id) == ("sse", "s-1")
+    assert {turn.path for turn in sse.turns} == {"/sse", "/sse?sessionId=s-1"}
 
 
 async def test_what_was_found_is_tried_first_from_then_on(
@@ -196,7 +215,7 @@ async def test_a_server_that_is_down_is_not_taken_for_another_kind(
     assert known(way) == "sse"
 
 
-@pytest.mark.parametrize("status", [400, 406, 429, 500, 503])
+@pytest.mark.parametrize("status", [406, 429, 500, 503])
 async def test_other_refusals_say_nothing_about_the_transport(
     server: Scripted, dialer: Callable[..., Awaitable[Dialer]], dial: Dial, status: int
 ) -> None:
