@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
 from gateway.eras.asks import ask_of
-from gateway.eras.discovery import Introduction, introduction
+from gateway.eras.discovery import Introduction
 from gateway.eras.notifications import CANCELLED, CHANGES
-from gateway.eras.requests import initialize_params
 from gateway.eras.vocabulary import Ask
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamTimedOut
 from gateway.upstreams.background import Background
 from gateway.upstreams.flag import Flag
+from gateway.upstreams.handshake import shake_hands
 from gateway.upstreams.transport import Channel, Resumable
 from gateway.wire.jsonrpc import (
     Failure,
@@ -33,7 +33,6 @@ from gateway.wire.jsonrpc import (
     encode_request,
     encode_result,
 )
-from gateway.wire.versions import LATEST_LEGACY, is_legacy
 
 _STANDING_STREAM_SECONDS: Final = 2.0
 """How long a call waits for the standing stream to open; a server that sends no headers has it open by then."""
@@ -342,25 +341,9 @@ async def open_session(
     on_change: Callable[[Session, Notification], None] | None = None,
 ) -> Session:
     """Initialize a session on `channel`: handshake, standing stream, `initialized` (taken by the server)."""
-    params = initialize_params(client_info, capabilities, LATEST_LEGACY)
-    answer: Message | None = None
-
-    def deliver(message: Message) -> bool:
-        nonlocal answer
-        if isinstance(message, Result | Failure):
-            answer = message
-        return answer is not None
-
     background = Background()
     try:
-        await channel.request(request_id, encode_request(request_id, "initialize", params), deliver)
-        if isinstance(answer, Failure):
-            raise UpstreamSpokeNonsense(f"initialize was refused with error {answer.code}")
-        if not isinstance(answer, Result):
-            raise UpstreamSpokeNonsense("initialize was not answered")
-        server = introduction(answer.result)
-        if not is_legacy(server.version):
-            raise UpstreamSpokeNonsense(f"the server speaks {server.version[:32]!r}")
+        server = await shake_hands(channel, request_id, client_info, capabilities)
         channel.speak(server.version)
         session = Session(
             channel,

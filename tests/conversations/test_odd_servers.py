@@ -106,6 +106,28 @@ async def test_a_server_in_json_mode_asks_on_its_standing_stream_and_loses_what_
         failed(await wire.tool("ask_name"), LATE)
 
 
+# --- strict handshakes -----------------------------------------------------------------------------
+
+
+async def test_a_server_that_knows_no_modes_of_elicitation_asks_all_the_same(
+    server: Scripted, gateway: Gateways
+) -> None:
+    """Java before 0.17: 400 with a serialised exception, Unrecognized field "form"; plain `elicitation` it knows."""
+
+    async def hello(turn: Turn) -> None:
+        if turn.message["params"]["capabilities"].get("elicitation"):
+            await turn.json({"cause": None, "stackTrace": [], "jsonRpcError": {"code": -32600}}, 400)
+            return
+        await turn.result({**introduction(server), "protocolVersion": "2025-06-18"}, server.new_session())
+
+    server.on = {"initialize": hello, "tools/call": asking}
+    served = await gateway(server.url)
+
+    async with Wire(served.url, capabilities={"elicitation": {"form": {}, "url": {}}}) as wire:
+        asked = await wire.tool("echo")
+        assert (await wire.retry(asked, {"name": accept(name="Ann")})).text == "Hello Ann"
+
+
 # --- no GET stream ---------------------------------------------------------------------------------
 
 

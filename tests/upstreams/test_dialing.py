@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,8 @@ async def test_http_sse_is_found_by_its_endpoint(
     session = await dial(way)
     assert known(way) == "sse"
     assert session.id == "s-1"
-    assert shape(sse)[:3] == ["POST /sse", "GET /sse", "initialize"]
+    said = [said for said, _ in groupby(shape(sse))]  # a handshake that is refused with 400 is made once more
+    assert said[:3] == ["POST /sse", "GET /sse", "initialize"]
 
 
 async def test_a_server_that_takes_its_messages_at_the_address_of_its_stream_is_found(
