@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.peers import MODERN_KIND, LegacyServers, stdio_command
+from tests.support.scripted import Scripted, Turn
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,6 +34,18 @@ async def found(*arguments: str) -> dict[str, Any]:
     assert code == 0, err
     document: dict[str, Any] = json.loads(out)
     return document
+
+
+async def test_events_that_have_the_id_of_the_session_make_no_server_resumable() -> None:
+    """Java's SDK: whoever reads on hears nothing."""
+
+    async def ping(turn: Turn) -> None:
+        await turn.stream()
+        await turn.event(turn.answer({}), id=turn.session)
+        await turn.finish()
+
+    async with Scripted(on={"ping": ping}) as server:
+        assert (await found(server.url))["resumable"] is False
 
 
 @pytest.mark.parametrize(

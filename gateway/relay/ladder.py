@@ -239,6 +239,9 @@ class Ladder:
         if not await self._answers(session):
             await session.close()
             return None
+        if not session.is_remembered:
+            await session.abandon()  # without a store it may be in use elsewhere
+            return None
         place.pool.adopt(caller, session)
         past = _past(claims)
         if is_taken:

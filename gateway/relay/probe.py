@@ -310,7 +310,8 @@ async def _raw(
         parser, has_ids = SseParser(_MOST_BYTES), False
         async for chunk in response.iter_any():
             for event in parser.feed(chunk):
-                has_ids = has_ids or bool(event.id)
+                # One that is the session's own leads nowhere: Java's SDK keeps no events.
+                has_ids = has_ids or (bool(event.id) and event.id != headers.get(names.SESSION_ID))
                 if event.data and (result := _result(event.data)) is not _NOTHING:
                     return result, "events with ids" if has_ids else "events"
     return _NOTHING, "events"

@@ -34,6 +34,7 @@ from gateway.upstreams.http_sse import HttpSse
 from gateway.upstreams.last_words import Allowance
 from gateway.upstreams.pool import Caller
 from gateway.upstreams.process import environment
+from gateway.upstreams.recall import Recall
 from gateway.upstreams.session import Session
 from gateway.upstreams.spares import Spares
 from gateway.upstreams.stdio import Stdio
@@ -64,6 +65,7 @@ class Dialer:
         self._env = {name: value.get_secret_value() for name, value in settings.env.items()}
         self._blackout = Blackout(self._env.values())
         self._found: Transport | None = None
+        self._recall = Recall()
         self._tls = client_context(settings.tls) if settings.tls.is_set else None
         self._own_headers = own_headers(settings)
         sessions = settings.sessions
@@ -171,7 +173,9 @@ class Dialer:
 
     def _streamable_http(self, caller: Caller) -> StreamableHttp:
         http, url, headers = self._way(caller)
-        channel = StreamableHttp(http, url, headers=headers, max_event_bytes=self._max_event_bytes)
+        channel = StreamableHttp(
+            http, url, headers=headers, max_event_bytes=self._max_event_bytes, recall=self._recall
+        )
         channel.ending = self._settings.sessions.end
         return channel
 

@@ -131,6 +131,11 @@ class Session:
         """Where a later reader of the running call's stream would go on."""
         return self._channel.last_event_id
 
+    @property
+    def is_remembered(self) -> bool:
+        """Has the server shown that the stream of a call can be read on?"""
+        return isinstance(self._channel, Resumable) and self._channel.remembers
+
     def call(
         self, request_id: Id, method: str, params: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Result | Failure]:

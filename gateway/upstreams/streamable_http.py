@@ -13,7 +13,6 @@ What real servers do that decides the shape of this file:
 """
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
@@ -37,9 +36,11 @@ from gateway.upstreams.farewell import Ending, end_session
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
 from gateway.upstreams.http_client import challenge_of, kind_of, sent
+from gateway.upstreams.http_refusals import failure_in, is_about_session, refusal_of
+from gateway.upstreams.recall import Recall
 from gateway.upstreams.transport import Deliver, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
-from gateway.wire.jsonrpc import Failure, Id, Message, NotJson, NotJsonRpc, parse, parse_many
+from gateway.wire.jsonrpc import Id, Message, NotJson, NotJsonRpc, parse_many
 from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
 
 # Of the kind that the HTTP client would make of them anew for each request.
@@ -58,12 +59,8 @@ _LONGEST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_RETRY_SECONDS: Final = 10.0
 _LONGEST_EVENT_ID: Final = 4096
 """Characters. It is sent back as a header, and travels in tickets."""
-_ERROR_BODY_BYTES: Final = 16 * 1024
-_ERROR_BODY_SECONDS: Final = 1.0
 _NOT_NOW: Final = (409, 429)
 """409: the server has not noticed yet that the stream before this one has ended."""
-_SESSION_CODES: Final = (-32000, -32001, -32600)
-"""What servers put into a refusal of the session, besides leaving the id out."""
 
 
 class StreamableHttp:
@@ -74,18 +71,28 @@ class StreamableHttp:
         "_headers",
         "_http",
         "_is_reading",
+        "_last_event_id",
+        "_recall",
         "_retry_seconds",
         "_url",
         "ending",
-        "last_event_id",
         "session_id",
     )
 
     has_one_stream = False
 
-    def __init__(self, http: Http1, url: str, *, headers: Mapping[str, str], max_event_bytes: int) -> None:
+    def __init__(
+        self,
+        http: Http1,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        max_event_bytes: int,
+        recall: Recall | None = None,
+    ) -> None:
         self.session_id: str | None = None
-        self.last_event_id: str | None = None
+        self._last_event_id: str | None = None
+        self._recall = recall or Recall()
         self.ending: Ending = "auto"
         self._is_reading = False
         """Is a call under way? What is asked beside it must not change where its stream is read on."""
@@ -96,6 +103,16 @@ class StreamableHttp:
         self._headers = CIMultiDict(headers)
         self._headers[hdrs.CONTENT_TYPE] = names.JSON
         self._headers[hdrs.ACCEPT] = _BOTH
+
+    @property
+    def last_event_id(self) -> str | None:
+        """Where the running call's stream can be read on; None if that is certain to be in vain."""
+        return None if self._recall.is_kept is False else self._last_event_id
+
+    @property
+    def remembers(self) -> bool:
+        """Has the server shown that it keeps its answers?"""
+        return self._recall.is_kept is True
 
     def speak(self, version: str) -> None:
         """Name the revision in every request from now on, as 2025-06-18 and later demand."""
@@ -119,7 +136,7 @@ class StreamableHttp:
     async def _request(self, request_id: Id, posted: sent, deliver: Deliver) -> None:
         is_beside, self._is_reading = self._is_reading, True
         if not is_beside:
-            self.last_event_id = None
+            self._last_event_id = None
         try:
             async with posted as response:
                 if response.status >= 300:
@@ -160,17 +177,17 @@ class StreamableHttp:
             self._is_reading = False
 
     async def _read_on(self, last_event_id: str, deliver: Deliver) -> None:
-        self.last_event_id = last_event_id
+        self._last_event_id = last_event_id
         fruitless = 0
         for patience in itertools.chain(_REPOLL_SECONDS, itertools.repeat(60.0)):
-            seen = self.last_event_id
+            seen = self._last_event_id
             try:
                 async with asyncio.timeout(patience):
                     if await self._resume_once(deliver):
                         return
             except TimeoutError:
                 continue
-            fruitless = 0 if self.last_event_id != seen else fruitless + 1
+            fruitless = 0 if self._last_event_id != seen else fruitless + 1
             if fruitless == _MOST_FRUITLESS:
                 break
             # A Python server that still has the reader before, frozen as it may be, only tells what it has stored.
@@ -180,7 +197,7 @@ class StreamableHttp:
 
     async def _resume_once(self, deliver: Deliver) -> bool:
         """One GET from where we are. True: it brought the answer."""
-        wanted = {**self._wanting_events(), names.LAST_EVENT_ID: self.last_event_id or ""}
+        wanted = {**self._wanting_events(), names.LAST_EVENT_ID: self._last_event_id or ""}
         try:
             async with self._sent(hdrs.METH_GET, wanted) as response:
                 if response.status in _NOT_NOW or response.status >= 500:
@@ -297,17 +314,22 @@ class StreamableHttp:
         """Deliver events of a call's stream. True: the answer was among them."""
         answered = False
         for event in events:
-            before = self.last_event_id
+            before = self._last_event_id
             if event.id is not None and not is_beside:
                 is_header = len(event.id) <= _LONGEST_EVENT_ID and names.is_field_value(event.id)
-                self.last_event_id = event.id if is_header else None  # there is no reading on from such a one
+                self._last_event_id = (
+                    event.id if is_header else None
+                )  # there is no reading on from such a one
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
             for message in _messages(event):
-                answered = deliver(message) or answered
+                if deliver(message):
+                    answered = True
+                    numbered = before is not None
+                    self._recall.note_answer(event.id, session_id=self.session_id, is_numbered=numbered)
             if answered and not is_beside:
                 # Until somebody has heard it, a ticket must not lead past the answer: no store tells it again.
-                self.last_event_id = before
+                self._last_event_id = before
         return answered
 
     async def _read_body(self, response: Response) -> bytes:
@@ -334,46 +356,15 @@ class StreamableHttp:
         status = response.status
         if status in (401, 403):
             raise UpstreamUnauthorized(status, challenge_of(response))
-        body = await _error_body(response)
-        failure = _failure(body)
+        body = await refusal_of(response)
+        failure = failure_in(body)
         if self.session_id is not None and (
-            status == 404 or (status == 400 and _is_about_session(failure, request_id, body))
+            status == 404 or (status == 400 and is_about_session(failure, request_id, body))
         ):
             raise SessionGone(f"HTTP {status}")
         if failure is None or request_id is None or failure.id != request_id:
             raise UpstreamRefused(status)
         deliver(failure)
-
-
-async def _error_body(response: Response) -> bytes:
-    """As much of it as may matter. The status says enough if it does not come."""
-    body = bytearray()
-    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-        async with asyncio.timeout(_ERROR_BODY_SECONDS):
-            async for chunk in response.iter_any():
-                body += chunk
-                if len(body) > _ERROR_BODY_BYTES:
-                    break
-    return bytes(body)
-
-
-def _failure(body: bytes) -> Failure | None:
-    try:
-        message = parse(body)
-    except (NotJson, NotJsonRpc):
-        return None
-    return message if isinstance(message, Failure) else None
-
-
-def _is_about_session(failure: Failure | None, request_id: Id | None, body: bytes) -> bool:
-    """Is a 400 the server's way to say that it does not know the session?
-
-    Bodies are JSON with a foreign id, null or none, plain text, or HTML. An
-    error with our own id may be a tool's, which ran: it must look like a refusal.
-    """
-    if failure is None or request_id is None or failure.id != request_id:
-        return b"session" in body.lower()
-    return failure.code in _SESSION_CODES and "session" in failure.message.lower()
 
 
 def _deliver_readable(event: SseEvent, deliver: Deliver) -> None:

@@ -30,8 +30,10 @@ class Channel(Protocol):
 
     session_id: str | None
     """What names the session at the server; None for a server that keeps no sessions."""
-    last_event_id: str | None
-    """The newest event id seen on the stream of the running call, for a later resume."""
+
+    @property
+    def last_event_id(self) -> str | None:
+        """The newest event id seen on the stream of the running call, for a later resume."""
 
     @property
     def has_one_stream(self) -> bool:
@@ -62,7 +64,11 @@ class Channel(Protocol):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A channel whose server remembers what it sent: a stream can be read on by whoever knows the session."""
+    """A channel whose server may remember what it sent: a stream can be read on by whoever knows the session."""
+
+    @property
+    def remembers(self) -> bool:
+        """Has an answer shown that it does?"""
 
     def adopt(self, session_id: str, version: str) -> None:
         """Speak in a session that another process opened."""

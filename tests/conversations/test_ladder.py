@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.peers import start_legacy
 from tests.support.redis import RedisServer
+from tests.support.scripted import Scripted, Turn, ask, text_result
 from tests.support.seen import happened, unique
 from tests.support.serving import Serving, serving
 from tests.support.waiting import until
@@ -85,6 +86,34 @@ async def test_a_call_on_a_server_whose_store_tells_all_that_it_has_is_reattache
             done = await client.retry(asked, {"elicitation-1": accept(name="Ann")})
             assert "Name: Ann" in str(done.result["content"])
             await _until_logged(second, '"rung":"reattached"')
+
+
+async def test_a_call_on_a_server_that_only_numbers_its_events_is_run_again(tmp_path: Path) -> None:
+    """Java's SDK keeps none of them: the answer was delivered there, and its result never came."""
+
+    async def ping(turn: Turn) -> None:
+        await turn.stream()
+        await turn.event(turn.answer({}), id=turn.session)
+        await turn.finish()
+
+    async def asking(turn: Turn) -> None:
+        await turn.stream()
+        number = f"{turn.session}-{turn.server.number('ask')}"
+        await turn.event(ask(number), id=f"stream_{number}")
+        if await turn.answered(number) is not None:
+            await turn.event(turn.answer(text_result("Hello Ann")), id=turn.session)
+            await turn.finish()
+
+    async with Scripted(on={"ping": ping, "tools/call": asking}) as legacy:
+        pair = Pair(tmp_path, {"url": legacy.url, "replay": "always"})
+        async with pair.alive("first") as first, Wire(first.url) as client:
+            asked = await client.tool("echo")
+            await _kill(first)
+        async with pair.alive("second") as second, Wire(second.url) as client:
+            assert (await client.retry(asked, {"name": accept(name="Ann")})).text == "Hello Ann"
+            await _until_logged(second, '"rung":"replayed"')
+        assert not [turn for turn in legacy.seen("GET") if "last-event-id" in turn.headers]
+        assert len(legacy.seen("answer")) == 1, "in the call that is heard"
 
 
 async def test_a_second_question_after_the_reattachment_is_asked_as_usual(tmp_path: Path) -> None:

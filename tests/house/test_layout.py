@@ -131,6 +131,7 @@ PROVED_BY = {
     "gateway/telemetry/sink.py": "tests/telemetry/test_logs.py",
     "gateway/upstreams/era_probe.py": "tests/conversations/test_modern_upstream.py",
     "gateway/upstreams/forwarding.py": "tests/conversations/test_legacy_clients.py",
+    "gateway/upstreams/http_refusals.py": "tests/upstreams/test_streamable_http_faults.py",
     "gateway/upstreams/transport.py": "tests/upstreams/test_streamable_http.py",
 }
 

@@ -194,6 +194,8 @@ class InProcess:
 class InProcessWithMemory(InProcess):
     """One whose server remembers what it sent."""
 
+    remembers = True
+
     async def resume(self, last_event_id: str, deliver: Deliver) -> None:
         self._known()
         self.last_event_id = last_event_id

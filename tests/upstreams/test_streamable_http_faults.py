@@ -12,7 +12,7 @@ from gateway.errors import (
     UpstreamUnauthorized,
     UpstreamUnreachable,
 )
-from gateway.upstreams import streamable_http
+from gateway.upstreams import http_refusals
 from gateway.upstreams.streamable_http import StreamableHttp
 from gateway.upstreams.transport import SessionGone
 from tests.support.calling import call, words
@@ -149,7 +149,7 @@ async def test_an_error_body_that_names_another_request_is_a_refusal(
 async def test_an_error_body_that_never_ends_does_not_hold_up_the_refusal(
     server: Scripted, channel: StreamableHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streamable_http, "_ERROR_BODY_SECONDS", 0.02)
+    monkeypatch.setattr(http_refusals, "_BODY_SECONDS", 0.02)
 
     async def script(turn: Turn) -> None:
         await turn.stream(status=500)

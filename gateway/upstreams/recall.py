@@ -1,0 +1,30 @@
+"""Does a server remember what it sent? The ids of its events promise that, and some promise too much.
+
+Java's SDK numbers what it tells and asks in a call, and keeps none of it: whoever
+reads on hears nothing, for ever. Its answers give it away. A server that keeps
+events gives every answer an id of its own, for that is what is read on for; the
+answers of Java's have none, or that of the session.
+"""
+
+
+class Recall:
+    """What the answers of one upstream say, in all of its sessions."""
+
+    __slots__ = ("is_kept",)
+
+    def __init__(self) -> None:
+        self.is_kept: bool | None = None
+        """Are answers kept? None: not known."""
+
+    def note_answer(self, event_id: str | None, *, session_id: str | None, is_numbered: bool) -> None:
+        """An answer came as an event.
+
+        Args:
+            event_id: Its own.
+            session_id: What names the session.
+            is_numbered: Events with ids came before it.
+        """
+        if event_id is not None:
+            self.is_kept = event_id != session_id
+        elif is_numbered:
+            self.is_kept = False
