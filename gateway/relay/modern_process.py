@@ -32,6 +32,7 @@ from gateway.relay.tool_index import METHOD as TOOLS_LIST
 from gateway.relay.tool_index import ToolIndex
 from gateway.telemetry.names import Outcome
 from gateway.upstreams.background import Background
+from gateway.upstreams.courtesies import Courtesies
 from gateway.upstreams.transport import Channel, SessionGone
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import (
@@ -115,6 +116,7 @@ class ModernProcess:
         self._numbers = count(1)
         self._asked: dict[int, _Asked] = {}
         self._background = Background()
+        self._courtesies = Courtesies(self._background)
         self._farewells = Background()
         self._tools = ToolIndex(self._read_tools, self._background, seconds=list_seconds)
 
@@ -248,6 +250,10 @@ class ModernProcess:
             self._finish(asked, Failure(asked.id, UpstreamLost.rpc_code, "The upstream server is gone", None))
             self._asked.pop(number, None)
 
+    async def _tell(self, line: bytes) -> None:
+        if self._channel is not None:
+            await self._channel.send(line)
+
     def _leave(self, number: int, asked: _Asked) -> None:
         """The client has closed its response: on this transport that has to be said."""
         if not asked.is_answered:
@@ -273,8 +279,19 @@ class ModernProcess:
         return Result(asked.id, Raw(encode({"resultType": "complete", "_meta": meta})))
 
     def _hear(self, message: Message) -> bool:
-        if not isinstance(message, Notification):
-            return False  # a modern server asks nothing of its client
+        match message:
+            case Notification():
+                self._hear_notification(message)
+            case Request(method="ping"):
+                # There are none in this revision, but servers in Go ping whoever is there, and end without a pong.
+                self._courtesies.pong(message, self._tell)
+            case Request():
+                self._courtesies.refuse(message, self._tell)  # a modern server asks nothing of its client
+            case _:
+                pass  # an answer to nothing that is waited for
+        return False
+
+    def _hear_notification(self, message: Notification) -> None:
         match message.method:
             case "notifications/progress":
                 self._hear_progress(message)
@@ -286,7 +303,6 @@ class ModernProcess:
                     self._finish(asked, self._goodbye(asked))
             case _:
                 self._hear_change(message)
-        return False
 
     def _hear_progress(self, message: Notification) -> None:
         asked = self._asked.get(_number(message.params.get("progressToken")))

@@ -69,6 +69,11 @@ class OneStream:
     # --- what the channel offers --------------------------------------------------
 
     @property
+    def has_listener(self) -> bool:
+        """Has anybody come to hear what answers nothing?"""
+        return self._deliver is not None
+
+    @property
     def has_ended(self) -> bool:
         """Will nothing more come?"""
         return self._ending is not None

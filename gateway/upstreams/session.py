@@ -16,6 +16,7 @@ from gateway.eras.notifications import CANCELLED, CHANGES
 from gateway.eras.vocabulary import Ask
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamTimedOut
 from gateway.upstreams.background import Background
+from gateway.upstreams.courtesies import Courtesies
 from gateway.upstreams.flag import Flag
 from gateway.upstreams.handshake import shake_hands
 from gateway.upstreams.transport import Channel, Resumable
@@ -42,11 +43,8 @@ _TAKE_SECONDS: Final = 30.0
 """How long a server may take to accept what is no call. Where nobody waits, one that hangs would keep the task that
 tells it, and a connection, for ever."""
 _MOST_EARLY_ASKS: Final = 32
-_MOST_COURTESIES: Final = 32
-"""Pongs and refusals on their way at once. A server that asks for more gets no answer: it does not read them."""
 _LONGEST_ASK_ID: Final = 1024
 _NEVER_OPENED: Final = "The upstream server went away while a session was being opened; the call was not sent"
-_METHOD_NOT_FOUND: Final = -32601
 _INVALID_REQUEST: Final = -32600
 _ANSWERS: Final = (Result, Failure)
 
@@ -107,8 +105,8 @@ class Session:
         self.on_gap: Callable[[], None] | None = None
         """Told when the standing stream is open again after a time in which nobody could hear the server."""
         self._channel = channel
-        self._courtesies = 0
         self._background = background
+        self._courtesies = Courtesies(background)
         self._on_early_ask = on_early_ask
         self._on_end = on_end
         self._on_change = on_change
@@ -204,7 +202,7 @@ class Session:
     def _hear(self, message: Message) -> None:
         match message:
             case Request(method="ping"):
-                self._reply(self.answer, message.id, {})
+                self._courtesies.pong(message, self._tell)
             case Request():
                 self._hear_request(message)
             case Notification(method=method) if method == CANCELLED:
@@ -221,24 +219,16 @@ class Session:
     def _hear_request(self, request: Request) -> None:
         ask = ask_of(request)
         if ask is None:
-            self._reply(self.refuse, request.id, _METHOD_NOT_FOUND, "Method not found")
+            self._courtesies.refuse(request, self._tell)
         elif isinstance(request.id, str) and len(request.id) > _LONGEST_ASK_ID:
-            self._reply(self.refuse, request.id, _INVALID_REQUEST, "The id is too long")  # it would be kept
+            why = "The id is too long"  # it would be kept
+            self._courtesies.refuse(request, self._tell, _INVALID_REQUEST, why)
         elif self.listener is not None:
             self.listener.hear_ask(ask)
         elif len(self.early_asks) >= _MOST_EARLY_ASKS:
-            self._reply(self.refuse, request.id, -32000, "Too many questions")
+            self._courtesies.refuse(request, self._tell, -32000, "Too many questions")
         else:
             self._on_early_ask(self, ask)
-
-    def _reply(self, send: Callable[..., Coroutine[Any, Any, None]], *words: Any) -> None:
-        """Answer beside everything else, if the server takes its answers at all."""
-        if self._courtesies < _MOST_COURTESIES:
-            self._courtesies += 1
-            self._background.start(send(*words), "courtesy").add_done_callback(self._replied)
-
-    def _replied(self, _: "asyncio.Task[None]") -> None:
-        self._courtesies -= 1
 
     def _hear_withdrawal(self, notification: Notification) -> None:
         raw = notification.params.get("requestId")

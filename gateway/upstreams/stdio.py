@@ -22,12 +22,13 @@ from gateway.telemetry.logs import Log
 from gateway.telemetry.names import LogEvent
 from gateway.telemetry.redact import Blackout
 from gateway.upstreams.background import Background
+from gateway.upstreams.courtesies import Courtesies
 from gateway.upstreams.guard import Guard
 from gateway.upstreams.last_words import Allowance, LastWords
 from gateway.upstreams.one_stream import OneStream
 from gateway.upstreams.process import ServerProcess
 from gateway.upstreams.transport import Deliver, SessionGone
-from gateway.wire.jsonrpc import Id, NotJson, NotJsonRpc, parse_many
+from gateway.wire.jsonrpc import Id, Message, NotJson, NotJsonRpc, Request, parse_many
 from gateway.wire.lines import Line, LineSplitter
 
 _ENDING_SECONDS: Final = 1.0
@@ -38,6 +39,7 @@ class Stdio:
 
     __slots__ = (
         "_background",
+        "_courtesies",
         "_is_closing",
         "_is_introduced",
         "_last_words",
@@ -57,8 +59,9 @@ class Stdio:
         self._log = log
         self._lines = LineSplitter(max_line_bytes)
         self._last_words = LastWords(log, allowance, blackout)
-        self._stream = OneStream()
         self._background = Background()
+        self._courtesies = Courtesies(self._background)
+        self._stream = OneStream()
         self._process: ServerProcess | None = None
         self._is_introduced = False
         self._is_closing = False
@@ -151,7 +154,14 @@ class Stdio:
             self._last_words.warn(f"not JSON-RPC on standard output: {error}")
         else:
             for message in messages:
-                self._stream.hear(message)
+                self._hear_message(message)
+
+    def _hear_message(self, message: Message) -> None:
+        if isinstance(message, Request) and message.method == "ping" and not self._stream.has_listener:
+            # A process that waits to be used has none for long: a server in Go that hears no pong ends.
+            self._courtesies.pong(message, self.send)
+        else:
+            self._stream.hear(message)
 
     # --- its end -----------------------------------------------------------------------
 

@@ -317,16 +317,16 @@ class StreamableHttp:
             before = self._last_event_id
             if event.id is not None and not is_beside:
                 is_header = len(event.id) <= _LONGEST_EVENT_ID and names.is_field_value(event.id)
-                self._last_event_id = (
-                    event.id if is_header else None
-                )  # there is no reading on from such a one
+                # There is no reading on from one that no header may carry.
+                self._last_event_id = event.id if is_header else None
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
             for message in _messages(event):
                 if deliver(message):
                     answered = True
-                    numbered = before is not None
-                    self._recall.note_answer(event.id, session_id=self.session_id, is_numbered=numbered)
+                    self._recall.note_answer(
+                        event.id, session_id=self.session_id, is_numbered=before is not None
+                    )
             if answered and not is_beside:
                 # Until somebody has heard it, a ticket must not lead past the answer: no store tells it again.
                 self._last_event_id = before

@@ -95,6 +95,26 @@ async def test_ids_and_tokens_are_ours_below_and_the_client_s_above(host: Host) 
     assert {told["params"]["progressToken"] for told, _ in heard} == {"mine"}
 
 
+async def test_what_the_process_asks_is_answered_here(host: Host) -> None:
+    """Servers of the Go SDK ping modern clients as well, and end without a pong; nothing else may be asked."""
+    ping, question = {"id": "p", "method": "ping"}, {"id": 0, "method": "elicitation/create", "params": {}}
+    host.on["tools/call"] = says(ping, question)
+
+    assert [message["id"] for message in await messages(await host.ask(1))] == [1]
+
+    def answers() -> list[Json]:
+        return [message for message in host.channels[0].sent if "method" not in message]
+
+    async def are_given() -> bool:
+        return len(answers()) == 2
+
+    await until(are_given)
+    assert answers() == [
+        {"jsonrpc": "2.0", "id": "p", "result": {}},
+        {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "Method not found"}},
+    ]
+
+
 @pytest.mark.parametrize(
     ("code", "status"), [(-32602, 400), (-32021, 400), (-32601, 404), (-32603, 200), (7, 200)]
 )

@@ -39,11 +39,11 @@ def command(*oddities: str) -> list[str]:
 async def opened() -> AsyncIterator[Open]:
     guard, channels = Guard(), list[Stdio]()
 
-    async def open_one(*oddities: str, env: dict[str, str] | None = None) -> Stdio:
+    async def open_one(*oddities: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> Stdio:
         allowance = Allowance(asyncio.get_running_loop().time)
         channel = Stdio(max_line_bytes=LIMIT, log=get_logger(), allowance=allowance, blackout=Blackout(()))
         channels.append(channel)
-        await channel.open(command(*oddities), env=env or {}, cwd=None, guard=guard)
+        await channel.open(command(*oddities), env=env or {}, cwd=cwd, guard=guard)
         return channel
 
     yield open_one
@@ -95,6 +95,18 @@ async def test_a_session_is_a_process(opened: Open) -> None:
     assert session.id == channel.session_id
     await session.close()
     await gone(pid_of(channel))
+
+
+async def test_one_that_waits_to_be_used_does_not_look_dead(opened: Open, tmp_path: Path) -> None:
+    """Servers of the Go SDK with `KeepAlive` ping from their start on, and end without a pong."""
+    channel = await opened("needy", cwd=tmp_path)
+
+    async def is_comforted() -> bool:
+        return (tmp_path / "comforted").exists()
+
+    await until(is_comforted)
+    session = await session_on(channel)
+    assert await tool(session, "echo", text="here") == "here"
 
 
 async def test_it_sees_only_the_environment_that_it_is_given(opened: Open) -> None:
