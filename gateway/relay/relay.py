@@ -8,6 +8,7 @@ listen     what changes at the server, told for as long as the client wants to h
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -106,7 +107,11 @@ class Relay:
             settings=settings,
             policy=policy_of(settings),
             hold_seconds=min(settings.holds.ttl, shared.ticket_seconds),
-            pool=Pool(_pooled(settings), Fuse(name, breaker, self._greeter.open, shared.metrics).open),
+            pool=Pool(
+                _pooled(settings),
+                Fuse(name, breaker, self._greeter.open, shared.metrics).open,
+                most_opening=_MOST_STARTING if settings.command else None,
+            ),
             tickets=TicketOffice(
                 shared.box, upstream=name, replica=shared.replica, ttl=shared.ticket_seconds, now=shared.now
             ),
@@ -326,6 +331,9 @@ class Relay:
 
 
 _STOP_SECONDS: Final = 5.0
+_MOST_STARTING: Final = max(4, 2 * (os.cpu_count() or 1))
+"""Processes of a server that start at once. A burst of calls would start one each, and none would be ready in time;
+those that are ready serve it meanwhile."""
 _NOBODY: Final = Caller(
     principal=ANONYMOUS,
     is_authenticated=False,

@@ -21,6 +21,8 @@ from gateway.upstreams.turns import Turns
 
 _ROUNDS_OF_REAPING: Final = 4
 """How often in an idle time the idle sessions are looked through."""
+_TURN_SECONDS: Final = 60.0
+"""How long a call waits where there is room for its session, but only so many can be opened at once."""
 _FAREWELL_SECONDS: Final = 6.0
 """How long sessions that were let go just before the end may take to be ended at the server too."""
 
@@ -62,8 +64,16 @@ class _Waiter:
 class Pool:
     """Leases sessions. All bounds on sessions are kept here, none by the HTTP client."""
 
-    def __init__(self, settings: Sessions, open_for: Callable[[Caller], Awaitable[Session]]) -> None:
+    def __init__(
+        self,
+        settings: Sessions,
+        open_for: Callable[[Caller], Awaitable[Session]],
+        *,
+        most_opening: int | None = None,
+    ) -> None:
         self._settings = settings
+        self._most_opening = most_opening or settings.max
+        """How many are opened at once. Whoever waits for its turn is given one that becomes free before."""
         self._open_for = open_for
         self._openings = Openings(self._open_now, self._retire)
         self._idle: dict[Caller, list[Session]] = {}
@@ -254,18 +264,18 @@ class Pool:
             if not new and not given.is_dead:
                 return given
             self._retire(given, keep_place=True)
+            self._opening += 1
         return await self._openings.open(caller)
 
     async def _open_now(self, caller: Caller) -> Session:
-        self._opening += 1
         try:
             session = await self._open_for(caller)
         except BaseException:
-            self._free_place()
+            self._free_place(unopened=True)
             raise
-        finally:
-            self._opening -= 1
+        self._opening -= 1
         self._owner[session] = caller
+        self._wake_one()
         if self._is_closed:
             self._retire(session)
             raise Overloaded("shutting down")
@@ -312,19 +322,26 @@ class Pool:
         """Wait for a place in which to open a session; sometimes one of the caller's own becomes free before."""
         if self._taken >= self._settings.max and self._idle_since:
             self._evict_oldest()
-        if self._taken < self._settings.max and self._first_in_queue() is None:
-            self._taken += 1
+        if self._first_in_queue() is None and self._take_room():
             return None
+        seconds = self._settings.wait if self._taken >= self._settings.max else _TURN_SECONDS
         waiter = _Waiter(caller, asyncio.get_running_loop().create_future())
         self._queue.append(waiter)
         try:
-            async with asyncio.timeout(self._settings.wait):
+            async with asyncio.timeout(seconds):
                 return await waiter.given
         except BaseException as error:
             self._leave_queue(waiter)
             if isinstance(error, TimeoutError):
-                raise Overloaded(f"no session became free in {self._settings.wait} s") from None
+                raise Overloaded(f"no session became free in {seconds} s") from None
             raise
+
+    def _take_room(self) -> bool:
+        """A place, and the turn to open a session in it, if both can be had."""
+        has_room = self._taken < self._settings.max and self._opening < self._most_opening
+        self._taken += has_room
+        self._opening += has_room
+        return has_room
 
     def _leave_queue(self, waiter: _Waiter) -> None:
         if waiter in self._queue:
@@ -333,11 +350,12 @@ class Pool:
             # It was given something in the very moment in which it gave up.
             session = waiter.given.result()
             if session is None:
-                self._free_place()
+                self._free_place(unopened=True)
             else:
                 self._put_idle(waiter.caller, session)
 
-    def _free_place(self) -> None:
+    def _free_place(self, *, unopened: bool = False) -> None:
+        self._opening -= unopened
         self._taken -= 1
         self._wake_one()
 
@@ -346,11 +364,10 @@ class Pool:
         first = self._first_in_queue()
         if first is None:
             return
-        if self._taken < self._settings.max:
+        if self._take_room():
             self._queue.popleft()
-            self._taken += 1
             first.given.set_result(None)
-        elif self._idle_since:
+        elif self._taken >= self._settings.max and self._idle_since:
             self._evict_oldest()  # comes back here through `_free_place`
 
     def _first_in_queue(self) -> _Waiter | None:

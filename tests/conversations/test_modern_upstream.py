@@ -75,6 +75,21 @@ async def test_both_modern_clients_use_a_modern_server_through_the_gateway(gatew
     assert report["results"][0]["result"]["content"][0]["text"] == "Hello Ada, says the modern one"
 
 
+async def test_tools_that_still_call_back_are_bridged_where_their_server_counts_as_legacy(
+    gateway: Gateways,
+) -> None:
+    """Those on mcp 2.x and fastmcp 4 speak both eras, but `ctx.elicit` reaches legacy clients only."""
+    async with start_legacy(MODERN_KIND) as server:
+        served = await gateway(server.url)
+        async with Wire(served.url) as wire:
+            assert "no back-channel" in (await wire.tool("call_back")).error["message"], "its own words"
+
+        served = await gateway(server.url, era="legacy")
+        async with Wire(served.url) as wire:
+            asked = await wire.tool("call_back")
+            assert (await wire.retry(asked, answers(asked, "Ada"))).text == "Hello Ada"
+
+
 async def test_a_legacy_client_of_a_server_of_both_eras_passes_too(gateway: Gateways) -> None:
     from tests.support.legacy_peers import legacy_client  # noqa: PLC0415
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gateway.relay import relay
 from tests.support.everything import RELEASES, Release, Visitor
 from tests.support.gateways import UPSTREAM, Gateways, Served
 from tests.support.matrix import SETTLE, shortcomings
@@ -250,6 +251,19 @@ async def test_the_mode_decides_how_many_processes_calls_use(
         pids = [(await wire.tool("pid")).text for _ in range(3)]
 
     assert len(set(pids)) == distinct
+
+
+async def test_a_burst_of_calls_does_not_start_a_process_each(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: 200 at once would take minutes to start, and more memory than there is; a call takes milliseconds."""
+    monkeypatch.setattr(relay, "_MOST_STARTING", 1)
+    served = await serving(ODDITY, sessions={"mode": "pooled", "warm": 0})
+
+    async with Wire(served.url) as wire:
+        pids = [told.text for told in await asyncio.gather(*(wire.tool("pid") for _ in range(30)))]
+
+    assert len(set(pids)) < 15
 
 
 async def test_a_crash_names_the_exit_code_and_nothing_of_what_was_printed(serving: Serving) -> None:

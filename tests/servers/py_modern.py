@@ -119,6 +119,12 @@ def build() -> MCPServer:
         return "touched"
 
     @server.tool()
+    async def call_back(ctx: Context) -> str:
+        """Asks as legacy tools do, which this SDK can carry out for legacy clients only."""
+        answer = await ctx.elicit("What is your name?", Name)
+        return f"Hello {answer.data.name}" if answer.action == "accept" else answer.action
+
+    @server.tool()
     def crash() -> str:
         """Ends the process."""
         os._exit(3)

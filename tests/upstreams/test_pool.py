@@ -349,6 +349,48 @@ async def test_idle_sessions_are_ended_after_a_while_and_others_are_not() -> Non
         assert not opener.is_closed(busy)
 
 
+async def test_a_burst_is_served_by_the_few_sessions_that_are_opened_first() -> None:
+    """Ours: 200 calls to a server over stdio started 200 processes, and none of them was ready in time."""
+    opener = Opener()
+    pool = Pool(settings(max=256), opener, most_opening=2)
+    opener.gate.clear()
+    calls = [leasing(pool, ANN) for _ in range(200)]
+    await turns()
+    assert opener.waiting == 2
+
+    opener.gate.set()
+    while len(calls) > 2:  # those whose turn it is by then
+        async with asyncio.timeout(5):
+            done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        opener.gate.clear()  # to start takes much longer than a call
+        for call in done:
+            calls.remove(call)
+            pool.release(call.result(), reusable=True)
+    assert len(opener.opened) < 10
+    opener.gate.set()
+    await asyncio.gather(*calls)
+    await pool.close()
+
+
+async def test_who_waits_for_its_turn_does_not_give_up_as_soon_as_who_waits_for_a_place() -> None:
+    """Ours: `sessions.wait` is for a pool that is full; in one with room the session will come."""
+    opener = Opener()
+    pool = Pool(settings(max=3, wait="0s"), opener, most_opening=1)
+    opener.gate.clear()
+    first, second = leasing(pool, ANN), leasing(pool, BEN)
+    await turns()
+    opener.gate.set()
+    assert await first is not await second
+    opener.gate.clear()
+    third = leasing(pool, ANN)
+    await turns()
+    with pytest.raises(Overloaded):
+        await pool.lease(BEN)
+    opener.gate.set()
+    await third
+    await pool.close()
+
+
 async def test_closing_ends_every_session_and_waits_until_the_servers_know() -> None:
     opener = Opener()
     pool = Pool(settings(mode="fresh", warm=1), opener)
