@@ -33,6 +33,7 @@ _LEAST_KEY: Final = 22
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _have_standard_streams()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
@@ -41,10 +42,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # `| head` has read enough. Python would try once more at its end, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_output_up()  # `| head` has read enough
         return _UNREAD
+    except OSError as error:
+        _give_output_up()
+        print(f"holdfast: {error.strerror or error}", file=sys.stderr)
+        return _FAILED
     return code
+
+
+def _have_standard_streams() -> None:
+    """Some supervisors start us without: printing would fail, and the next file would be taken for the stream."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _give_output_up() -> None:
+    """Python would try once more at its end to write what is left, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
