@@ -86,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
 
     serve = add("serve", _serve, "Run the gateway until SIGTERM or Ctrl-C.")
     source = serve.add_mutually_exclusive_group(required=True)
-    source.add_argument("--upstream", metavar="URL", type=_url, help="serve this one server, without a file")
+    source.add_argument(
+        "--upstream", metavar="URL", type=_url, action=_Once, help="serve this one server, without a file"
+    )
     source.add_argument(
         "--config", metavar="FILE", type=Path, help="read the configuration from this YAML file"
     )
@@ -143,6 +145,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("version", _version, "Print the version.")
     return parser
+
+
+class _Once(argparse.Action):
+    """Said twice, the first would be forgotten in silence."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, *_: object
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"argument --{self.dest}: is given twice; several servers need a file: --config")
+        setattr(namespace, self.dest, values)
 
 
 def _address(text: str) -> "Address":
@@ -297,7 +310,11 @@ def _probe(arguments: argparse.Namespace) -> int:
         print(f"holdfast: {error}", file=sys.stderr)
         return _FAILED
     configure("error", stream=sys.stderr)
-    credential = os.environ.get(arguments.authorization_env) if arguments.authorization_env else None
+    variable: str | None = arguments.authorization_env
+    credential = os.environ.get(variable) if variable else None
+    if variable and not credential:
+        print(f"holdfast: the environment variable {variable} is not set, or empty", file=sys.stderr)
+        return _FAILED
     try:
         findings = asyncio.run(probe(Upstream.model_validate(where), authorization=credential))
     except GatewayError as error:

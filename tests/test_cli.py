@@ -102,6 +102,7 @@ def test_importing_the_command_costs_nothing_heavy() -> None:
         ["serve", "--upstream", "http://user:hunter2@h"],
         ["serve", "--upstream", "http://h", "--listen", "hunter2"],
         ["serve", "--upstream", "http://h", "--log-level", "loud"],
+        ["serve", "--upstream", "http://h", "--upstream", "http://hunter2"],
         ["serve", "--upst", "http://h"],
         ["check-config"],
         ["version", "--verbose"],
