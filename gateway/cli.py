@@ -33,6 +33,7 @@ _LEAST_KEY: Final = 22
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _have_standard_streams()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
@@ -41,10 +42,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # `| head` has read enough. Python would try once more at its end, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_output_up()  # `| head` has read enough
         return _UNREAD
+    except OSError as error:
+        _give_output_up()
+        print(f"holdfast: {error.strerror or error}", file=sys.stderr)
+        return _FAILED
     return code
+
+
+def _have_standard_streams() -> None:
+    """Some supervisors start us without: printing would fail, and the next file would be taken for the stream."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _give_output_up() -> None:
+    """Python would try once more at its end to write what is left, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
 
     serve = add("serve", _serve, "Run the gateway until SIGTERM or Ctrl-C.")
     source = serve.add_mutually_exclusive_group(required=True)
-    source.add_argument("--upstream", metavar="URL", type=_url, help="serve this one server, without a file")
+    source.add_argument(
+        "--upstream", metavar="URL", type=_url, action=_Once, help="serve this one server, without a file"
+    )
     source.add_argument(
         "--config", metavar="FILE", type=Path, help="read the configuration from this YAML file"
     )
@@ -123,6 +145,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("version", _version, "Print the version.")
     return parser
+
+
+class _Once(argparse.Action):
+    """Said twice, the first would be forgotten in silence."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, *_: object
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"argument --{self.dest}: is given twice; several servers need a file: --config")
+        setattr(namespace, self.dest, values)
 
 
 def _address(text: str) -> "Address":
@@ -277,7 +310,11 @@ def _probe(arguments: argparse.Namespace) -> int:
         print(f"holdfast: {error}", file=sys.stderr)
         return _FAILED
     configure("error", stream=sys.stderr)
-    credential = os.environ.get(arguments.authorization_env) if arguments.authorization_env else None
+    variable: str | None = arguments.authorization_env
+    credential = os.environ.get(variable) if variable else None
+    if variable and not credential:
+        print(f"holdfast: the environment variable {variable} is not set, or empty", file=sys.stderr)
+        return _FAILED
     try:
         findings = asyncio.run(probe(Upstream.model_validate(where), authorization=credential))
     except GatewayError as error:

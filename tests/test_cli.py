@@ -102,6 +102,7 @@ def test_importing_the_command_costs_nothing_heavy() -> None:
         ["serve", "--upstream", "http://user:hunter2@h"],
         ["serve", "--upstream", "http://h", "--listen", "hunter2"],
         ["serve", "--upstream", "http://h", "--log-level", "loud"],
+        ["serve", "--upstream", "http://h", "--upstream", "http://hunter2"],
         ["serve", "--upst", "http://h"],
         ["check-config"],
         ["version", "--verbose"],
@@ -271,6 +272,59 @@ def test_one_who_reads_no_further_gets_no_traceback(command: list[str]) -> None:
     finally:
         os.close(theirs)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", [["schema"], ["version"]])
+def test_a_full_disk_is_told_in_a_line(command: list[str]) -> None:
+    """Ours: `holdfast schema > FILE`."""
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", "gateway", *command],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "holdfast: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", [["version"], ["check-config", "config/minimal.yaml"], ["hash-key"]])
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_it_needs_no_standard_streams(command: list[str], closed: str) -> None:
+    """Ours: some supervisors start programs without; then there is nobody to print to, and no reason to fail."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "gateway", *command],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_missing_library_is_told_in_a_line(tmp_path: Path) -> None:
+    """Ours: `pip install .` leaves out what only replicas need; a traceback hid what to install."""
+    file = tmp_path / "f.yaml"
+    text = f"store: redis://h\nsealing: {{keys: [{KEY}]}}\nupstreams: {{crm: {{url: 'http://h'}}}}"
+    file.write_text(text, encoding="utf-8")
+    program = (
+        "import sys; sys.modules['redis.asyncio'] = None; from gateway.cli import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "serve", "--config", str(file)],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"{file}: store: needs the Redis library: pip install 'redis[hiredis]>=5.2'\n"
 
 
 def test_ctrl_c_is_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,13 @@ async def test_events_that_have_the_id_of_the_session_make_no_server_resumable()
         assert (await found(server.url))["resumable"] is False
 
 
+async def test_a_credential_that_is_not_there_is_not_left_out_in_silence() -> None:
+    """Ours: a misspelt variable was a server that wants credentials."""
+    code, out, err = await probed("--authorization-env", "NO_SUCH_VARIABLE", "http://127.0.0.1:9/mcp")
+    told = "holdfast: the environment variable NO_SUCH_VARIABLE is not set, or empty\n"
+    assert (code, out, err) == (1, "", told)
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "facts"),
     [

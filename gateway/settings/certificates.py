@@ -5,6 +5,7 @@ nothing here, and no setting, turns that off.
 """
 
 import ssl
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gateway.settings.tls import ListenTls, UpstreamTls
@@ -56,6 +57,28 @@ def renew(context: ssl.SSLContext, tls: ListenTls) -> None:
     # OpenSSL takes the certificate before it looks at the key: a pair that does not fit would leave us with neither.
     _show(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tls.cert_file, tls.key_file)
     _show(context, tls.cert_file, tls.key_file)
+
+
+def faults(tls: UpstreamTls | ListenTls) -> Iterator[CertificateUnusable]:
+    """Everything that is wrong with the files, not only the first of it."""
+    if isinstance(tls, UpstreamTls):
+        yield from _fault_of(lambda: trusting(tls.ca_file))
+    certificate, key = tls.cert_file, tls.key_file
+    if certificate is None:
+        return
+    unreadable = list(_fault_of(lambda: _check_readable("cert_file", certificate)))
+    if key is not None:
+        unreadable += _fault_of(lambda: _check_readable("key_file", key))
+    yield from unreadable or _fault_of(
+        lambda: _show(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+    )
+
+
+def _fault_of(attempt: Callable[[], object]) -> Iterator[CertificateUnusable]:
+    try:
+        attempt()
+    except CertificateUnusable as error:
+        yield error
 
 
 def _show(context: ssl.SSLContext, cert_file: Path, key_file: Path | None) -> None:

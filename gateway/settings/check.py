@@ -1,6 +1,9 @@
 """Finds settings that are fine one by one and wrong together. Uses no network."""
 
 from collections.abc import Iterator
+from ipaddress import IPv4Address
+from typing import Final
+from urllib.parse import urlsplit
 
 from gateway.settings.check_auth import check_process, check_upstream
 from gateway.settings.keys import KeysFileUnusable, decode_key, read_keys_file
@@ -8,11 +11,14 @@ from gateway.settings.model import Settings
 from gateway.settings.problems import KeyPath, Problem, show
 from gateway.settings.upstream import Keeping, Upstream
 
+_ANY_IPV4: Final = str(IPv4Address(0))
+
 
 def check(settings: Settings) -> list[Problem]:
     """Return everything that is wrong between settings."""
     return [
         *_listeners(settings),
+        *_circles(settings),
         *_keys(settings),
         *_store(settings),
         *_paths(settings),
@@ -24,6 +30,29 @@ def check(settings: Settings) -> list[Problem]:
 def _listeners(settings: Settings) -> Iterator[Problem]:
     if settings.admin is not None and settings.admin.port != 0 and settings.admin == settings.listen:
         yield Problem("admin", "is the same address as listen")
+
+
+def _circles(settings: Settings) -> Iterator[Problem]:
+    """A gateway in front of itself: each call would wait for another of its own until its time is over."""
+    own = [("listen", settings.listen), ("admin", settings.admin)]
+    for name, upstream in settings.upstreams.items():
+        parts = urlsplit(upstream.url or "")
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        for key, address in own:
+            if address is not None and address.port == port and parts.hostname in _ways_to(address.host):
+                yield Problem(_at(name, "url"), f"is the address of this gateway itself ({key})")
+
+
+def _ways_to(bound: str) -> tuple[str, ...]:
+    """What a listener that is bound to this is called on its own machine."""
+    name = bound.lower()
+    if name in (_ANY_IPV4, "127.0.0.1"):
+        return (name, "localhost", "127.0.0.1")
+    if name == "::1":
+        return (name, "localhost")
+    if name in ("::", "localhost"):
+        return (name, "localhost", "127.0.0.1", "::1")
+    return (name,)
 
 
 def _keys(settings: Settings) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from gateway.settings.certificates import CertificateUnusable, client_context, server_context, trusting
+from gateway.settings.certificates import CertificateUnusable, faults, trusting
 from gateway.settings.model import Settings
 from gateway.settings.problems import Problem, show
 from gateway.settings.upstream import Upstream
@@ -19,10 +19,8 @@ def check_process(settings: Settings) -> Iterator[Problem]:
     if tls.key_file is not None and tls.cert_file is None:
         yield Problem("tls.cert_file", "is required with tls.key_file")
     elif tls.is_on:
-        try:
-            server_context(tls)
-        except CertificateUnusable as error:
-            yield Problem(f"tls.{error.key}", error.message)
+        for fault in faults(tls):
+            yield Problem(f"tls.{fault.key}", fault.message)
     if settings.admin_token is not None:
         if settings.admin is None:
             yield Problem("admin_token", "only applies with admin")
@@ -49,10 +47,8 @@ def _tls(name: str, upstream: Upstream) -> Iterator[Problem]:
     if tls.key_file is not None and tls.cert_file is None:
         yield Problem(_at(name, "tls", "cert_file"), "is required with tls.key_file")
         return
-    try:
-        client_context(tls)
-    except CertificateUnusable as error:
-        yield Problem(_at(name, "tls", error.key), error.message)
+    for fault in faults(tls):
+        yield Problem(_at(name, "tls", fault.key), fault.message)
 
 
 def _tokens(name: str, upstream: Upstream, settings: Settings) -> Iterator[Problem]:

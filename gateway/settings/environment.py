@@ -149,7 +149,10 @@ def _key(part: str, kind: _Kind, path: KeyPath, place: Value) -> tuple[str, _Kin
 
 def _unknown(name: str, part: str, kind: _Kind, path: KeyPath) -> str:
     above = PREFIX + "".join(f"{step}__".replace("-", "_").upper() for step in path)
-    hint = did_you_mean(part, fields_of(kind), lambda key: above + key.upper())
+    known = fields_of(kind)
+    # HOLDFAST_LOG_LEVEL is what other programs would call it.
+    deeper = [f"{key}__{inner}" for key in known for inner in fields_of(known[key])]
+    hint = did_you_mean(part, [*known, *deeper], lambda key: above + key.upper())
     return f"unknown variable: it is not a setting, and no ${{{name}}} refers to it{hint}"
 
 

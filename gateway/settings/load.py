@@ -23,6 +23,7 @@ from gateway.settings.yaml_text import Value, YamlInvalid, parse
 ONLY_UPSTREAM: Final = "default"
 _REMOVALS: Final = 3  # a root without its wrong `uri` is wrong itself, and nothing nests deeper than that
 _STAND_IN_URL: Final = "http://missing.invalid/"
+_STAND_IN_COMMAND: Final = ["missing"]
 _FILES: Final = (("sealing", "keys_file"), ("tls", "cert_file"), ("tls", "key_file"))
 _FILES_OF_UPSTREAM: Final = (
     ("cwd",),
@@ -194,10 +195,11 @@ def _with_faults_removed(data: dict[str, Value], errors: Sequence[Any]) -> Setti
         # From the back, so that removing an item does not move the next one.
         for error in sorted(errors, key=_position, reverse=True):
             match _path(error):
-                case ("upstreams", str(name), "url"):
+                case ("upstreams", str(name), "url" | "command" as way):
                     # An upstream whose URL is wrong still has its path and the rest.
                     kept = remaining["upstreams"][name] or {}
-                    remaining["upstreams"][name] = {**kept, "url": _STAND_IN_URL}
+                    stand_in = _STAND_IN_URL if way == "url" else _STAND_IN_COMMAND
+                    remaining["upstreams"][name] = {**kept, way: stand_in}
                 case path:
                     _remove(remaining, path[:-1] if error["type"] == "missing" else path)
         if not remaining.get("upstreams"):

@@ -31,7 +31,7 @@ def parse(text: bytes | str, path: KeyPath = ()) -> tuple[Value, list[Problem]]:
     try:
         loader = _Loader(text)
     except yaml.YAMLError as error:
-        raise YamlInvalid(_explain(error)) from None
+        raise YamlInvalid(_explain(error, text)) from None
     try:
         node = loader.get_single_node()
         if node is None:
@@ -39,7 +39,7 @@ def parse(text: bytes | str, path: KeyPath = ()) -> tuple[Value, list[Problem]]:
         build = _Build(loader)
         return build.value(node, path), build.problems
     except yaml.YAMLError as error:
-        raise YamlInvalid(_explain(error)) from None
+        raise YamlInvalid(_explain(error, text)) from None
     except RecursionError:
         raise YamlInvalid("is nested too deeply for a configuration") from None
     finally:
@@ -117,12 +117,26 @@ def _where(mark: Any) -> str:
     return f" (line {mark.line + 1})"
 
 
-def _explain(error: yaml.YAMLError) -> str:
+def _explain(error: yaml.YAMLError, text: bytes | str) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
-        # The library quotes names from the document; a secret in the wrong place must not be shown.
-        problem = _QUOTED_CONTENT.sub(lambda match: match[1] or match[2], error.problem or "not YAML")
-        return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+        told = "a tab; YAML is indented with spaces" if _is_tab(text, mark.index) else _told(error, mark.line)
+        return f"line {mark.line + 1}, column {mark.column + 1}: {told}"
     if isinstance(error, yaml.reader.ReaderError):
         return f"is not UTF-8 text (position {error.position})"
     return "is not YAML"
+
+
+def _is_tab(text: bytes | str, index: int) -> bool:
+    characters = text.decode("utf-8-sig", "replace") if isinstance(text, bytes) else text
+    return characters[index : index + 1] == "\t"
+
+
+def _told(error: yaml.MarkedYAMLError, line: int) -> str:
+    problem, context, begun = error.problem or "not YAML", error.context or "", error.context_mark
+    if problem.startswith("but "):
+        problem = f"{context} {problem}"
+    elif context.startswith("while ") and begun is not None and begun.line != line:
+        problem = f"{problem} ({context} that begins in line {begun.line + 1})"  # where the fault often is
+    # The library quotes names from the document; a secret in the wrong place must not be shown.
+    return _QUOTED_CONTENT.sub(lambda match: match[1] or match[2], problem)

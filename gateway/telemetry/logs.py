@@ -195,7 +195,14 @@ def _name_exception(_logger: object, _method: str, line: _Line) -> _Line:
 
 # --- where lines go -----------------------------------------------------------------------------------------
 
-_sink: Final[Sink[Round]] = Sink(_round_json)
+
+def _tell_of_lost(lines: int) -> None:
+    get_logger().warning(
+        LogEvent.LOG_LINES_LOST, lines=lines, detail="standard output was not read: these lines were dropped"
+    )
+
+
+_sink: Final[Sink[Round]] = Sink(_round_json, _tell_of_lost)
 # One list each for the life of the process, changed in place: loggers keep the list that they were made with.
 _processors: Final[list[Any]] = []
 _threshold: Final = [logging.INFO]

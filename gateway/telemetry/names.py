@@ -53,6 +53,8 @@ class LogEvent(StrEnum):
     INTERNAL_ERROR = "internal_error"
     CONFIG_RELOADED = "config_reloaded"
     CONFIG_RELOAD_FAILED = "config_reload_failed"
+    LOG_LINES_LOST = "log_lines_lost"
+    """Nobody read the log for so long that lines were dropped."""
     LIBRARY = "library"
     """A line that a library wrote through `logging` or `warnings`."""
 

@@ -157,7 +157,7 @@ class Dialer:
             raise
         except UpstreamFault:
             self._found = None
-            raise refusal from None  # neither way works: the one that was meant to says why
+            raise _neither(refusal) from None
         self._remember(transport)
         return session
 
@@ -214,6 +214,14 @@ def own_headers(settings: Upstream) -> dict[str, str]:
 def _bare(authorization: str | None) -> Caller:
     """Somebody of whom nothing is known but the credential."""
     return Caller("", authorization is not None, "{}", "{}", authorization)
+
+
+def _neither(refusal: UpstreamFault) -> UpstreamFault:
+    """Neither way works: the one that was meant to says why."""
+    if isinstance(refusal, UpstreamRefused) and refusal.status in _NOT_HERE:
+        status = refusal.status
+        return UpstreamRefused(status, f"HTTP {status} to either transport: is the path of the url right?")
+    return refusal
 
 
 def _speaks_otherwise(refusal: UpstreamFault, tried: Transport) -> bool:

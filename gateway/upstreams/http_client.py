@@ -16,6 +16,8 @@ from gateway.wire import headers as names
 
 _LONGEST_CHALLENGE: Final = 4096
 """Characters. Clients read no response that has a header of more than 8 KiB, so it would hide the 401 itself."""
+_NO_TLS: Final = "wrong version number"
+"""What OpenSSL makes of an answer that is not TLS at all."""
 IDLE_CONNECTION_SECONDS: Final = 4.0
 """Servers close idle connections after five; one that is closed while we send costs a call."""
 _MOST_REDIRECTS: Final = 3
@@ -146,7 +148,9 @@ def _tls_trouble(error: Exception) -> str | None:
     reason = (cause.reason or "no handshake").replace("_", " ").lower()
     if "alert" in reason:
         return f"the server refused ours: {reason}"
-    return reason if isinstance(error, ConnectFailed) else None
+    if not isinstance(error, ConnectFailed):
+        return None
+    return f"{reason}: probably the server speaks http, not https" if reason == _NO_TLS else reason
 
 
 def _moved_to(method: str, response: Response) -> URL | None:

@@ -34,6 +34,11 @@ def environment(inherited: Mapping[str, str], configured: Mapping[str, str]) -> 
     return {name: inherited[name] for name in _INHERITED if name in inherited} | dict(configured)
 
 
+def _missing(program: str, cwd: Path | None) -> str:
+    """Of which of the two does the system say that there is no such file?"""
+    return program if cwd is None or cwd.is_dir() else f"cwd {cwd}"
+
+
 class ServerProcess(asyncio.SubprocessProtocol):
     """One process and its group. Made by `start`; ended by `stop`."""
 
@@ -89,7 +94,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise UpstreamUnreachable(
-                f"{command[0]}: {why}",
+                f"{_missing(command[0], cwd)}: {why}",
                 detail="The upstream server's command cannot be started",
             ) from error
         process._transport = transport  # noqa: SLF001 - its own

@@ -142,6 +142,16 @@ def test_upstream_tls_is_for_https(tmp_path: Path) -> None:
     assert problems({"tls": {"ca_file": str(pair.key)}, "url": "https://h"}) == ["tls.ca_file"]
 
 
+def test_each_file_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    """Ours: a second one came to light only when the first was mended."""
+    none = {"cert_file": str(tmp_path / "a"), "key_file": str(tmp_path / "b")}
+    assert problems({}, tls=none) == ["tls.cert_file", "tls.key_file"]
+    no_ca = {"url": "https://h", "tls": {**none, "ca_file": str(tmp_path / "c")}}
+    assert problems(no_ca) == ["tls.ca_file", "tls.cert_file", "tls.key_file"]
+    pair, other = Authority(tmp_path).host(name="one"), Authority(tmp_path).host(name="other")
+    assert problems({}, tls={"cert_file": str(pair.cert), "key_file": str(other.key)}) == ["tls.key_file"]
+
+
 def test_files_are_found_beside_the_configuration(tmp_path: Path) -> None:
     """Ours: it does not matter where the process was started."""
     authority = Authority(tmp_path)

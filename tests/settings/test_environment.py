@@ -119,7 +119,9 @@ def test_an_empty_variable_takes_an_optional_setting_away(tmp_path: Path) -> Non
         ("HOLDFAST_UPSTREAMS__MY_CRM__URI", "; did you mean HOLDFAST_UPSTREAMS__MY_CRM__URL?"),
         ("HOLDFAST_UPSTREAMS__", ""),
         ("HOLDFAST_", ""),
-        ("HOLDFAST_SEAL_KEY", ""),
+        ("HOLDFAST_SEAL_KEY", "; did you mean HOLDFAST_SEALING__KEYS?"),
+        ("HOLDFAST_LOG_LEVEL", "; did you mean HOLDFAST_LOG__LEVEL?"),
+        ("HOLDFAST_UPSTREAMS__MY_CRM__HOLDS_TTL", "; did you mean HOLDFAST_UPSTREAMS__MY_CRM__HOLDS__TTL?"),
         ("HOLDFAST_PORT", ""),
     ],
 )

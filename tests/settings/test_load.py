@@ -273,12 +273,56 @@ def test_a_wrong_override_is_a_problem_too() -> None:
         from_upstream_url("ftp://h")
 
 
+def test_a_command_in_one_piece_is_one_problem(tmp_path: Path) -> None:
+    """Ours: it was told besides that there is no command."""
+    problems = refused(tmp_path, "upstreams: {fs: {command: npx -y server, env: {A: b}, tls: {}}}")
+    assert problems == {"upstreams.fs.command": "should be a list"}
+
+
 def test_a_command_takes_the_place_of_a_url(tmp_path: Path) -> None:
     settings = loaded(tmp_path, "upstreams: {fs: {command: [server, --flag], env: {A: b}, cwd: data}}")
     upstream = settings.upstreams["fs"]
     assert upstream.command == ("server", "--flag")
     assert upstream.cwd == tmp_path / "data", "relative to the file"
     assert upstream.url is None
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080/mcp"),
+        ("127.0.0.1:8080", "http://localhost:8080/other"),
+        ("127.0.0.1:80", "http://localhost"),
+        ("localhost:8080", "http://[::1]:8080/mcp"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080/mcp"),
+        ("'[::]:443'", "https://localhost/mcp"),
+        ("10.1.2.3:8080", "http://10.1.2.3:8080/mcp"),
+        ("Gateway:8080", "http://gateway:8080/mcp"),
+    ],
+)
+def test_a_gateway_is_not_put_in_front_of_itself(tmp_path: Path, listen: str, url: str) -> None:
+    """Ours: calls waited for calls of their own until their time was over, and nothing said why."""
+    text = f"listen: {listen}\nadmin: 127.0.0.1:9\nupstreams: {{a: {{url: '{url}'}}, b: {{url: 'http://[::1]:9'}}}}"
+    assert refused(tmp_path, text) == {"upstreams.a.url": "is the address of this gateway itself (listen)"}
+    text = text.replace("[::1]:9", "localhost:9")
+    assert "(admin)" in refused(tmp_path, text)["upstreams.b.url"]
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        ("127.0.0.1:8080", "http://[::1]:8080/mcp"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8081/mcp"),
+        ("127.0.0.1:8080", "http://server:8080/mcp"),
+        ("0.0.0.0:8080", "http://server:8080/mcp"),
+        ("10.1.2.3:8080", "http://127.0.0.1:8080/mcp"),
+        ("127.0.0.1:0", "http://127.0.0.1/mcp"),
+    ],
+)
+def test_a_server_at_the_same_port_of_another_address_is_another_server(
+    tmp_path: Path, listen: str, url: str
+) -> None:
+    loaded(tmp_path, f"listen: {listen}\nupstreams: {{a: {{url: '{url}'}}}}")
 
 
 def test_a_url_and_a_command_do_not_mix(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """YAML text into plain values: stricter than YAML, and every complaint has its place."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -74,6 +75,26 @@ def test_what_is_no_document_is_refused_without_showing_it(text: bytes | str, re
     with pytest.raises(YamlInvalid, match=reason) as refusal:
         parse(text)
     assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"a:\n\tb: 1\n", "line 2, column 1: a tab; YAML is indented with spaces"),
+        ("a: 1\n\tb: 2", "line 2, column 1: a tab; YAML is indented with spaces"),
+        ("a: 1\nb: {c: 2\n", r"line 3, column 1: .* \(while parsing a flow mapping that begins in line 2\)"),
+        ("a: 'b\nc: d\n", r"line 3, column 1: .* \(while scanning a quoted scalar that begins in line 1\)"),
+        (
+            "a: 1\n---\nb: 2",
+            "line 2, column 1: expected a single document in the stream but found another document",
+        ),
+    ],
+)
+def test_one_reading_is_enough_to_find_a_slip(text: bytes | str, told: str) -> None:
+    """Ours: `found character that cannot start any token` was all that was said of a tab."""
+    with pytest.raises(YamlInvalid) as refusal:
+        parse(text)
+    assert re.fullmatch(told, str(refusal.value))
 
 
 def test_aliases_that_multiply_are_refused() -> None:

@@ -5,9 +5,10 @@ import time
 
 import pytest
 
+from gateway.settings.load import ConfigInvalid
 from gateway.settings.store_url import StoreUrl
 from gateway.stores.memory import MemoryStore
-from gateway.stores.opening import StoreUnusable, open_store
+from gateway.stores.opening import open_store
 
 
 def test_memory_is_a_store_of_one_process() -> None:
@@ -26,6 +27,8 @@ async def test_redis_is_a_store_that_others_share() -> None:
 def test_without_the_library_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "gateway.stores.redis", raising=False)
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    with pytest.raises(StoreUnusable, match=r"mcp-holdfast\[redis\]") as refusal:
+    with pytest.raises(
+        ConfigInvalid, match=r"^store: needs the Redis library: pip install 'redis"
+    ) as refusal:
         open_store(StoreUrl("redis://:hunter2@127.0.0.1:1/0"), now=time.monotonic)
     assert "hunter2" not in str(refusal.value)

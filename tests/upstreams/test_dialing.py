@@ -202,6 +202,7 @@ async def test_if_neither_works_the_first_refusal_is_told_and_nothing_is_remembe
     with pytest.raises(UpstreamRefused) as refused:
         await dial(way)
     assert refused.value.status == 404
+    assert "is the path of the url right?" in str(refused.value), "as it usually is not"
     assert known(way) is None
     assert shape(server) == ["initialize", "GET"]
 

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.errors import UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
-from gateway.upstreams.http1 import Http1
+from gateway.upstreams.http1 import ConnectFailed, Http1
 from gateway.upstreams.http_client import challenge_of, is_same_origin, new_client, requested, translated
 from tests.support.scripted import Scripted, Turn
 
@@ -133,6 +133,13 @@ def test_a_server_that_refuses_our_certificate_is_told_of(cause: ssl.SSLError, t
     found = translated(error)
     assert isinstance(found, UpstreamUnreachable)
     assert str(found) == f"TLS: the server refused ours: {told}"
+
+
+def test_a_server_without_tls_is_told_in_words_that_lead_to_the_url() -> None:
+    """Ours: `https` in place of `http` was told as a "wrong version number"."""
+    error = ConnectFailed("no connection")
+    error.__cause__ = _ssl_error("WRONG_VERSION_NUMBER")
+    assert str(translated(error)) == "TLS: wrong version number: probably the server speaks http, not https"
 
 
 def test_a_connection_that_merely_breaks_may_have_run_the_call() -> None:

@@ -99,6 +99,9 @@ async def test_a_folder_that_is_not_there_is_told_in_the_log_only(start: Start, 
     with pytest.raises(UpstreamUnreachable) as refused:
         await start(cwd=tmp_path / "absent")
     assert "absent" not in refused.value.message
+    assert str(refused.value) == f"cwd {tmp_path / 'absent'}: No such file or directory", (
+        "and not the program's"
+    )
 
 
 async def test_a_server_that_ends_with_its_input_is_not_signalled(start: Start) -> None:
