@@ -43,6 +43,9 @@ _REFUSALS: Final = frozenset({400, 404, 405})
 _LEGACY_REFUSALS: Final = frozenset({-32600, -32000, -32001, -32022})
 """What legacy servers say to a request without a session; a modern one may mean something else by it."""
 _SESSION_ID: Final = names.SESSION_ID.lower()
+_HANDSHAKE_SECONDS: Final = 2.0
+"""How long a visitor waits who may be none. Clients of Streamable HTTP that ask for a stream before they have a session
+(the AI SDK's) ask again once they have one, but only if none was given to them by then."""
 _WITHOUT_LENGTH: Final = frozenset({"content-length"})
 
 
@@ -125,6 +128,8 @@ class Passthrough:
         elif address is not None:
             passing = self._to_endpoint(knock)
         elif is_visitor:
+            if transport != "sse" and knock.shows_version:
+                await asyncio.sleep(_HANDSHAKE_SECONDS)
             passing = self._event_stream(knock) if transport == "sse" else self._visited(knock)
         elif transport == "streamable-http":
             passing = self._passed_or_visited(knock) if knock.may_be_visit else self.pass_on(knock)
@@ -272,13 +277,14 @@ class Passthrough:
     async def _passed_or_visited(self, knock: Knock) -> AsyncIterator[Passage]:
         """The stream of a client without a session; a visit where the server wants a session id to be shown.
 
-        To a client of Streamable HTTP it would have given one. A server without session ids that has no stream
-        says 405, so that this proves nothing.
+        To a client of Streamable HTTP it would have given one, once that had made its handshake. A server without
+        session ids that has no stream says 405, so that this proves nothing.
         """
         async with self.pass_on(knock) as passage:
             if passage.status != _WANTS_SESSION:
                 yield passage
                 return
+        await asyncio.sleep(_HANDSHAKE_SECONDS)
         async with self._visited(knock) as passage:
             yield passage
 

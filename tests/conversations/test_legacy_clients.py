@@ -270,9 +270,10 @@ async def test_an_address_that_we_did_not_give_out_leads_nowhere(
 
 @pytest.mark.parametrize("transport", ["sse", "stdio", "py-1.12", "py-1.30", "ts-1.32"])
 async def test_an_http_sse_client_may_name_a_revision_before_its_handshake(
-    legacy_servers: LegacyServers, gateway: Gateways, transport: str
+    legacy_servers: LegacyServers, gateway: Gateways, monkeypatch: pytest.MonkeyPatch, transport: str
 ) -> None:
     """As npm `@ai-sdk/mcp` 2.0.99 does: taken for a client of Streamable HTTP, it was told to show a session."""
+    monkeypatch.setattr("gateway.relay.passthrough._HANDSHAKE_SECONDS", 0.05)
     if transport == "sse":
         upstream: Json = {"url": legacy_servers.get("py-1.30", transport="sse").url}
     elif transport == "stdio":
@@ -293,6 +294,34 @@ async def test_an_http_sse_client_may_name_a_revision_before_its_handshake(
 
     assert (seen.status, said.status) == (200, 202)
     assert answer["result"]["serverInfo"]["name"] in ("py-legacy", "ts-legacy")
+
+
+@pytest.mark.parametrize("transport", ["stdio", "ts-1.32"])
+async def test_a_client_that_wants_a_stream_before_its_session_has_that_of_its_session_in_the_end(
+    legacy_servers: LegacyServers, gateway: Gateways, transport: str
+) -> None:
+    """As npm `@ai-sdk/mcp` 1 does: it asks again after `initialized`, but only if it was given none by then."""
+    is_process = transport == "stdio"
+    upstream = (
+        {"command": stdio_command("ts-1.32")} if is_process else {"url": legacy_servers.get(transport).url}
+    )
+    served = await gateway.start({"listen": "127.0.0.1:0", "upstreams": {"x": upstream}})
+    named = {"Accept": "text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+
+    async with asyncio.timeout(20), aiohttp.ClientSession() as http:
+        early = asyncio.ensure_future(http.get(served.url, headers=named))
+        try:
+            answer = await http.post(served.url, json=HELLO, headers={**named, **BOTH})
+            mine = {**named, "Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
+            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            told = await http.post(served.url, json=ready, headers={**mine, **BOTH})
+            has_stream = early.done()
+            async with http.get(served.url, headers=mine) as stream:
+                pass
+        finally:
+            early.cancel()
+
+    assert (told.status, has_stream, stream.status) == (202, False, 200)
 
 
 @pytest.mark.parametrize("status", [200, 405, 404])
