@@ -95,23 +95,30 @@ class Sink(Generic[T]):
             pass  # a closed pipe, a full disk: there is nowhere left to say so
 
     def _hand_over(self, reader: "_Reader") -> None:
-        with self._turn:
-            until = 0.0 if _runs_a_loop() else time.monotonic() + _LAST_SECONDS
-            while self._unread and reader.is_ready(until):
-                try:
-                    written = reader.take(self._unread[:_PIECE])
-                except BlockingIOError:
-                    break
-                except OSError:
-                    self._unread.clear()  # gone for good
-                    return
-                del self._unread[:written]
-            if self._unread:
-                self._comes_back()
-                return
+        # Never waited for: a line may come out of this very loop (a collected object warns), or from another thread.
+        if not self._turn.acquire(blocking=False):
+            return
+        try:
+            self._hand_over_now(reader)
+        finally:
+            self._turn.release()
+        if self._unread:
+            self._comes_back()
+        elif self._lost:
             lost, self._lost = self._lost, 0
-        if lost:
             self._on_loss(lost)
+
+    def _hand_over_now(self, reader: "_Reader") -> None:
+        until = 0.0 if _runs_a_loop() else time.monotonic() + _LAST_SECONDS
+        while self._unread and reader.is_ready(until):
+            try:
+                written = reader.take(self._unread[:_PIECE])
+            except BlockingIOError:
+                return
+            except OSError:
+                self._unread.clear()  # gone for good
+                return
+            del self._unread[:written]
 
     def _comes_back(self) -> bool:
         """See to it that what waits is written within a moment. False: there is nobody who could."""

@@ -116,3 +116,23 @@ def test_a_reader_that_is_gone_is_not_waited_for(pipe: Pipe) -> None:
     os.close(pipe.source)
     finish(1000)
     assert not logs._sink._unread
+
+
+async def test_a_line_that_comes_out_of_the_writing_itself_waits_for_its_turn(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: the collector may run at any allocation, and what it collects may warn: that must neither hang nor mix."""
+    take, is_first = sink._Reader.take, True
+
+    def warn_and_take(reader: sink._Reader, piece: bytearray) -> int:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            logs.get_logger().warning(LogEvent.LIBRARY, detail="unclosed")
+        return take(reader, piece)
+
+    monkeypatch.setattr(sink._Reader, "take", warn_and_take)
+    logs.get_logger().info(LogEvent.LISTENING)
+    logs.get_logger().info(LogEvent.STOPPED)
+    pipe.go.set()
+    assert [line["event"] for line in await pipe.read()] == ["listening", "library", "stopped"]
