@@ -13,6 +13,7 @@ What real servers do that decides the shape of this file:
 """
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
@@ -30,9 +31,9 @@ from gateway.errors import (
     UpstreamUnauthorized,
     UpstreamUnreachable,
 )
-from gateway.telemetry.logs import get_logger
-from gateway.telemetry.names import LogEvent
+from gateway.upstreams.events import deliver_readable, messages_in, parsed
 from gateway.upstreams.farewell import Ending, end_session
+from gateway.upstreams.flag import Flag
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
 from gateway.upstreams.http_client import challenge_of, kind_of, sent
@@ -40,7 +41,7 @@ from gateway.upstreams.http_refusals import failure_in, is_about_session, refusa
 from gateway.upstreams.recall import Recall
 from gateway.upstreams.transport import Deliver, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
-from gateway.wire.jsonrpc import Id, Message, NotJson, NotJsonRpc, parse_many
+from gateway.wire.jsonrpc import Id, Request
 from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
 
 # Of the kind that the HTTP client would make of them anew for each request.
@@ -56,11 +57,17 @@ _MOST_FRUITLESS: Final = 60
 """Resumptions in a row that end at once with nothing new: the server does not have the rest."""
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 """Between two of these, unless the server wants more."""
+_ASKED_SECONDS: Final = 3.0
+"""Longer, as long as it waits for an answer."""
 _LONGEST_RETRY_SECONDS: Final = 10.0
 _LONGEST_EVENT_ID: Final = 4096
 """Characters. It is sent back as a header, and travels in tickets."""
 _NOT_NOW: Final = (409, 429)
 """409: the server has not noticed yet that the stream before this one has ended."""
+
+
+_TOLD: Final = Flag()
+_TOLD.set()
 
 
 class StreamableHttp:
@@ -74,6 +81,7 @@ class StreamableHttp:
         "_last_event_id",
         "_recall",
         "_retry_seconds",
+        "_told",
         "_url",
         "ending",
         "session_id",
@@ -96,6 +104,8 @@ class StreamableHttp:
         self.ending: Ending = "auto"
         self._is_reading = False
         """Is a call under way? What is asked beside it must not change where its stream is read on."""
+        self._told = _TOLD
+        """Down from a question on the call's stream to the next word of ours."""
         self._retry_seconds = _RECONNECT_SECONDS[1]
         self._http = http
         self._url = URL(url)
@@ -136,7 +146,7 @@ class StreamableHttp:
     async def _request(self, request_id: Id, posted: sent, deliver: Deliver) -> None:
         is_beside, self._is_reading = self._is_reading, True
         if not is_beside:
-            self._last_event_id = None
+            self._last_event_id, self._told = None, _TOLD
         try:
             async with posted as response:
                 if response.status >= 300:
@@ -149,7 +159,7 @@ class StreamableHttp:
                     case names.EVENT_STREAM:
                         is_answered = await self._read_to_answer(response, deliver, is_beside=is_beside)
                     case names.JSON:
-                        for message in _parsed(await self._read_body(response)):
+                        for message in parsed(await self._read_body(response)):
                             deliver(message)
                         is_answered = True
                     case other:
@@ -158,7 +168,7 @@ class StreamableHttp:
                         )
             if not is_answered and not is_beside and self.last_event_id is not None:
                 # A server that hangs up says when it wants to be asked again.
-                await asyncio.sleep(self._retry_seconds)
+                await self._pause(self._retry_seconds)
                 await self._read_on(self.last_event_id, deliver)
         finally:
             if not is_beside:
@@ -183,36 +193,49 @@ class StreamableHttp:
             seen = self._last_event_id
             try:
                 async with asyncio.timeout(patience):
-                    if await self._resume_once(deliver):
-                        return
+                    is_answered = await self._resume_once(deliver)
             except TimeoutError:
                 continue
-            fruitless = 0 if self._last_event_id != seen else fruitless + 1
+            if is_answered:
+                return
+            is_waiting = is_answered is False and not self._told.is_set()
+            fruitless = 0 if is_waiting or self._last_event_id != seen else fruitless + 1
             if fruitless == _MOST_FRUITLESS:
                 break
             # A Python server that still has the reader before, frozen as it may be, only tells what it has stored.
             slower = min(self._retry_seconds * (fruitless + 1), _LONGEST_PAUSE_SECONDS)
-            await asyncio.sleep(max(self._retry_seconds, slower))
+            await self._pause(max(self._retry_seconds, slower))
         raise UpstreamLost("the stream broke off, and reading on brought no answer")
 
-    async def _resume_once(self, deliver: Deliver) -> bool:
-        """One GET from where we are. True: it brought the answer."""
+    async def _pause(self, seconds: float) -> None:
+        """Before the server is asked for more; it has nothing to tell, mostly, while it waits for an answer of ours.
+
+        PHP servers hang up when they have asked, and run the call on when they are answered: a person may take long.
+        """
+        await asyncio.sleep(seconds)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ASKED_SECONDS):
+                await self._told.wait()
+
+    async def _resume_once(self, deliver: Deliver) -> bool | None:
+        """One GET from where we are. True: it brought the answer; None: it brought nobody who would."""
         wanted = {**self._wanting_events(), names.LAST_EVENT_ID: self._last_event_id or ""}
         try:
             async with self._sent(hdrs.METH_GET, wanted) as response:
                 if response.status in _NOT_NOW or response.status >= 500:
-                    return False
+                    return None
                 if kind_of(response) != names.EVENT_STREAM:
                     raise UpstreamLost(f"reading on: HTTP {response.status}")
                 return await self._read_to_answer(response, deliver)
         except UpstreamUnreachable:
-            return False
+            return None
 
     async def send(self, body: bytes) -> None:
         """POST a notification or an answer, and wait for the 202."""
         async with self._sent(hdrs.METH_POST, self._headers, body) as response:
             if response.status >= 300:
                 await self._refused(response, None, lambda _: True)
+            self._told.set()
             response.let_end()
 
     async def listen(self, deliver: Deliver, opened: Callable[[], None]) -> None:
@@ -274,10 +297,10 @@ class StreamableHttp:
         try:
             while chunk := await response.readany():
                 for event in parser.feed(chunk):
-                    _deliver_readable(event, deliver)
+                    deliver_readable(event, deliver)
         except EventTooLarge as error:
             for event in error.events:  # were complete before it
-                _deliver_readable(event, deliver)
+                deliver_readable(event, deliver)
             raise UpstreamSpokeNonsense(str(error)) from error
 
     async def _read_to_answer(self, response: Response, deliver: Deliver, *, is_beside: bool = False) -> bool:
@@ -321,7 +344,9 @@ class StreamableHttp:
                 self._last_event_id = event.id if is_header else None
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
-            for message in _messages(event):
+            for message in messages_in(event):
+                if isinstance(message, Request) and not is_beside:
+                    self._told = Flag()
                 if deliver(message):
                     answered = True
                     self._recall.note_answer(
@@ -365,24 +390,3 @@ class StreamableHttp:
         if failure is None or request_id is None or failure.id != request_id:
             raise UpstreamRefused(status)
         deliver(failure)
-
-
-def _deliver_readable(event: SseEvent, deliver: Deliver) -> None:
-    try:
-        for message in _messages(event):
-            deliver(message)
-    except UpstreamSpokeNonsense as error:
-        # It names no call that could fail of it, and what follows may be readable.
-        get_logger().warning(LogEvent.UPSTREAM_PROTOCOL, detail=str(error))
-
-
-def _messages(event: SseEvent) -> list[Message]:
-    """Nothing if it is not of MCP's kind, or only primes the stream: reference servers tell that again as `{}`."""
-    return _parsed(event.data) if event.data not in (b"", b"{}") and event.event == "message" else []
-
-
-def _parsed(data: bytes) -> list[Message]:
-    try:
-        return parse_many(data)
-    except (NotJson, NotJsonRpc) as error:
-        raise UpstreamSpokeNonsense(str(error)) from error

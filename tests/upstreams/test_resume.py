@@ -21,6 +21,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same pace, faster."""
     monkeypatch.setattr(streamable_http, "_REPOLL_SECONDS", (0.5, 0.5, 0.5, 0.5))
     monkeypatch.setattr(streamable_http, "_RECONNECT_SECONDS", (0.001, 0.001, 0.001, 0.001))
+    monkeypatch.setattr(streamable_http, "_ASKED_SECONDS", 0.001)
 
 
 @pytest.fixture
@@ -51,6 +52,13 @@ def begins(ending: Ending = end, retry: int | None = None) -> Script:
         await ending(turn)
 
     return script
+
+
+async def begins_quietly(turn: Turn) -> None:
+    """A call whose stream primes, and is over."""
+    await turn.stream()
+    await turn.event("", event=None, id="e1")
+    await turn.finish()
 
 
 def goes_on(*parts: Script) -> Script:
@@ -223,7 +231,7 @@ async def test_an_event_id_that_the_server_does_not_know_is_given_up_soon(
     server: Scripted, quick: StreamableHttp
 ) -> None:
     """Python: 200 and the end at once, every time."""
-    server.on = {"tools/call": begins(), "GET": says()}
+    server.on = {"tools/call": begins_quietly, "GET": says()}
     with pytest.raises(UpstreamLost, match="brought no answer"):
         await call(quick)
     assert len(server.seen("GET")) == streamable_http._MOST_FRUITLESS
@@ -246,12 +254,44 @@ async def test_a_refusal_to_read_on_is_final(
     assert len(server.seen("GET")) == 1
 
 
+async def test_a_server_that_waits_for_an_answer_is_given_up_only_after_that(
+    server: Scripted, quick: StreamableHttp
+) -> None:
+    """PHP (logiscape 1.7): it hangs up when it has asked, and has nothing to tell for as long as the user thinks.
+
+    A user who took ninety seconds had lost the call, which any legacy client would have brought to its end.
+    """
+    calling = asyncio.ensure_future(call(quick))
+    server.on = {"tools/call": begins(), "GET": says()}
+    await server.wait("GET", streamable_http._MOST_FRUITLESS + 2)
+
+    async def runs_on(turn: Turn) -> None:
+        server.on["GET"] = says("result")
+        await turn.reply(202)
+
+    server.on["answer"] = runs_on
+    await quick.send(b'{"jsonrpc":"2.0","id":0,"result":{"action":"decline"}}')
+
+    assert words(await calling) == ["elicitation/create", "read on"]
+
+
+async def test_a_server_that_was_answered_and_has_nothing_more_to_tell_is_given_up(
+    server: Scripted, quick: StreamableHttp
+) -> None:
+    calling = asyncio.ensure_future(call(quick))
+    server.on = {"tools/call": begins(), "GET": says()}
+    await server.wait("GET")
+    await quick.send(b'{"jsonrpc":"2.0","id":0,"result":{"action":"decline"}}')
+    with pytest.raises(UpstreamLost, match="brought no answer"):
+        await calling
+
+
 async def test_progress_starts_the_count_of_fruitless_tries_anew(
     server: Scripted, quick: StreamableHttp
 ) -> None:
     few = [says()] * (streamable_http._MOST_FRUITLESS - 1)
     parts = goes_on(*few, says("a"), *few, says("result", first_id=4))
-    server.on = {"tools/call": begins(), "GET": parts}
+    server.on = {"tools/call": begins_quietly, "GET": parts}
     assert words(await call(quick))[-1] == "read on"
 
 
