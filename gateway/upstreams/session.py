@@ -15,6 +15,7 @@ from gateway.eras.discovery import Introduction
 from gateway.eras.notifications import CANCELLED, CHANGES
 from gateway.eras.vocabulary import Ask
 from gateway.errors import GatewayError, UpstreamLost, UpstreamSpokeNonsense, UpstreamTimedOut
+from gateway.upstreams.awaited import Awaited
 from gateway.upstreams.background import Background
 from gateway.upstreams.courtesies import Courtesies
 from gateway.upstreams.flag import Flag
@@ -46,7 +47,6 @@ _MOST_EARLY_ASKS: Final = 32
 _LONGEST_ASK_ID: Final = 1024
 _NEVER_OPENED: Final = "The upstream server went away while a session was being opened; the call was not sent"
 _INVALID_REQUEST: Final = -32600
-_ANSWERS: Final = (Result, Failure)
 
 
 class Listener(Protocol):
@@ -66,6 +66,7 @@ class Session:
     """An open session. Made by `open_session`; ended by `close`."""
 
     __slots__ = (
+        "_awaited",
         "_background",
         "_channel",
         "_courtesies",
@@ -104,6 +105,8 @@ class Session:
         """Set when the session is of no more use, whoever found that out."""
         self.on_gap: Callable[[], None] | None = None
         """Told when the standing stream is open again after a time in which nobody could hear the server."""
+        self._awaited: dict[Id, Awaited] = {}
+        """The requests that are under way."""
         self._channel = channel
         self._background = background
         self._courtesies = Courtesies(background)
@@ -143,7 +146,7 @@ class Session:
             UpstreamFault: there will be no answer.
         """
         # No coroutine of its own, and the body in no frame: both would last as long as a hold.
-        answer = _Answer(self, request_id)
+        answer = Awaited(request_id, self.hear)
         body = encode_request(request_id, method, params)
         return self._read(self._channel.request(request_id, body, answer.deliver), answer)
 
@@ -151,15 +154,18 @@ class Session:
         """Wait for the answer to a call that another process sent. The errors are those of `call`."""
         if not isinstance(self._channel, Resumable):
             raise UpstreamLost("this transport has no memory of what it sent")
-        answer = _Answer(self, request_id)
+        answer = Awaited(request_id, self.hear)
         return await self._read(self._channel.resume(last_event_id, answer.deliver), answer)
 
-    async def _read(self, reading: Awaitable[None], answer: "_Answer") -> Result | Failure:
+    async def _read(self, reading: Awaitable[None], answer: Awaited) -> Result | Failure:
+        self._awaited[answer.request_id] = answer
         try:
-            await reading
+            await answer.read(reading, may_come_elsewhere=lambda: self.is_standing)
         except UpstreamLost:
             self.death.set()
             raise
+        finally:
+            del self._awaited[answer.request_id]
         if answer.message is None:
             self.death.set()
             raise UpstreamLost("the stream ended without an answer")
@@ -213,8 +219,9 @@ class Session:
             case Notification():
                 if self.listener is not None:
                     self.listener.hear_notification(message)
-            case Result() | Failure():
-                pass  # an answer to nothing that is waited for
+            case Result(id=id_) | Failure(id=id_):
+                if id_ is not None and (awaited := self._awaited.get(id_)) is not None:
+                    awaited.overhear(message)
 
     def _hear_request(self, request: Request) -> None:
         ask = ask_of(request)
@@ -303,26 +310,6 @@ class Session:
     async def _end_listening(self) -> None:
         await self._background.close()
         self._standing = None  # how it ended knows where it was, and so this session: the two would stay
-
-
-class _Answer:
-    """Waits for the answer to one request among all that comes; the session hears the rest."""
-
-    __slots__ = ("_request_id", "_session", "message")
-
-    def __init__(self, session: Session, request_id: Id) -> None:
-        self.message: Result | Failure | None = None
-        self._session = session
-        self._request_id = request_id
-
-    def deliver(self, message: Message) -> bool:
-        """Take what has come. True: that was it."""
-        # On a call's own stream an error without an id can only mean this call.
-        if isinstance(message, _ANSWERS) and (message.id == self._request_id or message.id is None):
-            self.message = self.message or message
-            return True
-        self._session.hear(message)
-        return False
 
 
 async def open_session(

@@ -39,7 +39,7 @@ from gateway.upstreams.http1_connection import Response
 from gateway.upstreams.http_client import challenge_of, kind_of, sent
 from gateway.upstreams.http_refusals import failure_in, is_about_session, refusal_of
 from gateway.upstreams.recall import Recall
-from gateway.upstreams.transport import Deliver, SessionGone, SpeaksHttpSse
+from gateway.upstreams.transport import Deliver, OnlyTaken, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Id, Request
 from gateway.wire.sse import EventTooLarge, SseEvent, SseParser
@@ -163,9 +163,8 @@ class StreamableHttp:
                             deliver(message)
                         is_answered = True
                     case other:
-                        raise UpstreamSpokeNonsense(
-                            f"HTTP {response.status} with {other or 'no content type'}"
-                        )
+                        problem = OnlyTaken if response.status == 202 else UpstreamSpokeNonsense
+                        raise problem(f"HTTP {response.status} with {other or 'no content type'}")
             if not is_answered and not is_beside and self.last_event_id is not None:
                 # A server that hangs up says when it wants to be asked again.
                 await self._pause(self._retry_seconds)

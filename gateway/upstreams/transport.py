@@ -25,6 +25,10 @@ class SpeaksHttpSse(UpstreamSpokeNonsense):
     """A POST brought the stream of the other transport over HTTP, `endpoint` first: nothing was run."""
 
 
+class OnlyTaken(UpstreamSpokeNonsense):
+    """A request was taken like a notification (202): if there is an answer, it is to come on another stream."""
+
+
 class Channel(Protocol):
     """One legacy session's way to its server and back."""
 

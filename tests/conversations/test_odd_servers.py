@@ -146,6 +146,33 @@ async def test_a_server_without_a_get_stream_asks_on_the_stream_of_the_call(
         assert (await wire.retry(asked, {"name": accept(name="Ann")})).text == "Hello Ann"
 
 
+# --- one stream for everything ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_server_that_says_everything_on_its_get_stream_is_heard(
+    server: Scripted, gateway: Gateways, *, is_streamed: bool
+) -> None:
+    """As over HTTP+SSE: a POST is only taken (202), or its stream stays empty. Both legacy SDK clients go by the id."""
+
+    async def call(turn: Turn) -> None:
+        await (turn.stream() if is_streamed else turn.reply(202))
+        number = turn.server.number("ask")
+        await turn.server.say(ask(number), turn.session)
+        answer = await turn.server.wait_for_answer(number)
+        greeting = f"Hello {answer['result']['content']['name']}"
+        await turn.server.say(turn.answer(text_result(greeting)), turn.session)
+        if is_streamed:
+            await turn.until_left()
+
+    server.on = {"tools/call": call}
+    served = await gateway(server.url)
+
+    async with Wire(served.url) as wire:
+        asked = await wire.tool("echo")
+        assert (await wire.retry(asked, {"name": accept(name="Ann")})).text == "Hello Ann"
+
+
 # --- streams that are closed to be read on -----------------------------------------------------------
 
 

@@ -1,0 +1,58 @@
+"""Waits for the answer to one request among all that a server says in a session, on whichever stream it comes.
+
+It belongs on the request's own stream. Some servers take the request (202) and answer on the
+standing one, as they did when there was only one stream: clients of their era go by the id alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from gateway.upstreams.transport import OnlyTaken
+from gateway.wire.jsonrpc import Failure, Id, Message, Result
+
+_ANSWERS: Final = (Result, Failure)
+
+
+class Awaited:
+    """The answer to one request, once it is there."""
+
+    __slots__ = ("_hear", "_reader", "message", "request_id")
+
+    def __init__(self, request_id: Id, hear: Callable[[Message], None]) -> None:
+        self.message: Result | Failure | None = None
+        self.request_id = request_id
+        self._hear = hear
+        self._reader: asyncio.Task[Any] | None = None
+
+    def deliver(self, message: Message) -> bool:
+        """Take what came on the request's own stream. True: that was it. The session hears all else."""
+        # There an error without an id can only mean this request.
+        if isinstance(message, _ANSWERS) and (message.id == self.request_id or message.id is None):
+            self.message = self.message or message
+            return True
+        self._hear(message)
+        return False
+
+    def overhear(self, message: Result | Failure) -> None:
+        """It came elsewhere: whoever reads the request's own stream need not go on."""
+        if self.message is None and self._reader is not None:
+            self.message = message
+            reader, self._reader = self._reader, None
+            reader.cancel()
+
+    async def read(self, reading: Awaitable[None], *, may_come_elsewhere: Callable[[], bool]) -> None:
+        """Read the request's own stream until the answer is there, or will not come."""
+        self._reader = reader = asyncio.current_task()
+        try:
+            try:
+                await reading
+            except OnlyTaken:
+                if not may_come_elsewhere():
+                    raise
+                await asyncio.get_running_loop().create_future()  # whoever waits says for how long
+        except asyncio.CancelledError:
+            if self._reader is not None or reader is None or reader.uncancel():
+                raise  # not because it was overheard, or not only because of that
+        finally:
+            self._reader = None  # the two would stay
