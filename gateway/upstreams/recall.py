@@ -24,7 +24,7 @@ class Recall:
             session_id: What names the session.
             is_numbered: Events with ids came before it.
         """
-        if event_id is not None:
+        if event_id:  # an empty one is none
             self.is_kept = event_id != session_id
         elif is_numbered:
             self.is_kept = False

@@ -190,6 +190,8 @@ class StreamableHttp:
         fruitless = 0
         for patience in itertools.chain(_REPOLL_SECONDS, itertools.repeat(60.0)):
             seen = self._last_event_id
+            if not seen:
+                break  # the server took it back
             try:
                 async with asyncio.timeout(patience):
                     is_answered = await self._resume_once(deliver)
@@ -338,7 +340,7 @@ class StreamableHttp:
         for event in events:
             before = self._last_event_id
             if event.id is not None and not is_beside:
-                is_header = len(event.id) <= _LONGEST_EVENT_ID and names.is_field_value(event.id)
+                is_header = 0 < len(event.id) <= _LONGEST_EVENT_ID and names.is_field_value(event.id)
                 # There is no reading on from one that no header may carry.
                 self._last_event_id = event.id if is_header else None
             if event.retry is not None:

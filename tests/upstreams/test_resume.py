@@ -137,6 +137,27 @@ async def test_a_stream_without_event_ids_is_not_read_on(server: Scripted, quick
     assert server.seen("GET") == []
 
 
+@pytest.mark.parametrize("is_resumed", [False, True])
+async def test_an_empty_event_id_leads_nowhere(
+    server: Scripted, quick: StreamableHttp, *, is_resumed: bool
+) -> None:
+    """HTML, "Server-sent events": it resets the last event id. Asked for, it was taken for the standing stream."""
+
+    async def forgets(turn: Turn) -> None:
+        await turn.stream()
+        await turn.event(ask(0), id="")
+        await turn.finish()
+
+    server.on = {"tools/call": begins() if is_resumed else forgets, "GET": forgets}
+    async with asyncio.timeout(5):
+        if is_resumed:
+            with pytest.raises(UpstreamLost):
+                await call(quick)
+        else:
+            assert words(await call(quick)) == ["elicitation/create"]
+    assert len(server.seen("GET")) == is_resumed
+
+
 async def test_an_event_id_of_the_call_before_is_not_this_call_s(
     server: Scripted, quick: StreamableHttp
 ) -> None:
