@@ -79,10 +79,14 @@ async def _introduced(channel: Channel, request_id: Id, params: Mapping[str, Any
 
 
 def _supported(data: Raw | None) -> str | None:
-    """The newest of the revisions that an error names as those that the server speaks, of those that we do."""
+    """The newest of the revisions that an error names as those that the server speaks, of those that we do.
+
+    That which it has just refused is none of them, whatever it says.
+    """
     try:
         named = None if data is None else decode(data)
     except NotJson:
         return None
     supported = named.get("supported") if isinstance(named, dict) else None
-    return next((v for v in LEGACY_VERSIONS if v in supported), None) if isinstance(supported, list) else None
+    offered = supported if isinstance(supported, list) else []
+    return next((version for version in LEGACY_VERSIONS if version in offered and version != LATEST_LEGACY), None)
