@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from gateway.relay.probe import Findings
+from gateway.wire.versions import is_legacy
 
 _NO: Final = "no"
 
@@ -94,6 +95,11 @@ def may_replay(tool: dict[str, Any]) -> bool:
 def warnings(findings: Findings) -> Iterator[str]:
     """What the operator of the gateway should know about this server."""
     if findings.era == "modern":
+        if any(map(is_legacy, findings.versions)):
+            yield (
+                "It speaks earlier revisions, too. If its tools ask in the middle of a call in the way of those (older "
+                "code on a new SDK), no modern client can use them: set `era: legacy`, and the gateway bridges them."
+            )
         return
     if findings.transport == "streamable-http":
         yield from _of_streamable_http(findings)

@@ -193,7 +193,8 @@ class Upstream(Section):
     transport: Literal["auto", "streamable-http", "sse", "stdio"] = "auto"
     """`auto` is `stdio` for a command. For a URL the transport is detected, and again when the server changes."""
     era: Literal["auto", "legacy", "modern"] = "auto"
-    """`auto` detects the era, and again when the server changes. A modern server is proxied unchanged."""
+    """`auto` detects the era, and again when the server changes. A modern server is proxied unchanged; one that speaks
+    both eras counts as modern. If its tools still ask in the old way, set `legacy`."""
     legacy_clients: Literal["pass", "refuse"] = "pass"
     """Whether clients that speak a legacy revision are passed through to the server, or refused."""
     path: EndpointPath | None = None

@@ -57,6 +57,7 @@ def test_a_tool_may_be_replayed_if_it_says_so(annotations: Any, may: bool) -> No
         ({"transport": "stdio"}, "a process of its own"),
         ({"asks_at_start": ["roots/list"]}, "roots/list"),
         ({"tools": [{"name": "write"}]}, "No tool declares"),
+        ({"era": "modern", "versions": ["2026-07-28", "2025-11-25"]}, "`era: legacy`"),
     ],
 )
 def test_what_is_odd_is_warned_of(facts: dict[str, Any], word: str) -> None:
@@ -65,7 +66,7 @@ def test_what_is_odd_is_warned_of(facts: dict[str, Any], word: str) -> None:
 
 def test_nothing_is_warned_of_where_nothing_is_odd() -> None:
     assert list(warnings(http())) == []
-    assert list(warnings(Findings(era="modern", has_session_id=False))) == []
+    assert list(warnings(Findings(era="modern", versions=["2026-07-28"], has_session_id=False))) == []
 
 
 @pytest.mark.parametrize(
