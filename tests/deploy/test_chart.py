@@ -169,6 +169,12 @@ def test_the_probes_ask_the_admin_listener_of_the_configuration(values: str) -> 
     }
 
 
+def test_pods_may_listen_on_ipv6_too() -> None:
+    """Ours: in a cluster with IPv6 alone neither the kubelet nor the Service reached 0.0.0.0."""
+    config = yaml.safe_load(config_text("standalone", "--set", "ports.address=[::]"))
+    assert (config["listen"], config["admin"]) == ("[::]:8080", "[::]:9090")
+
+
 @pytest.mark.parametrize("values", RUNNING)
 def test_the_service_reaches_the_client_listener_and_not_the_admin_one(values: str) -> None:
     (port,) = one("Service", values)["spec"]["ports"]

@@ -116,8 +116,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "holdfast.config" -}}
 {{- include "holdfast.validate" . -}}
 {{- $config := deepCopy .Values.config -}}
-{{- $_ := set $config "listen" (printf "0.0.0.0:%d" (int .Values.ports.http)) -}}
-{{- $_ := set $config "admin" (printf "0.0.0.0:%d" (int .Values.ports.admin)) -}}
+{{- $_ := set $config "listen" (printf "%s:%d" .Values.ports.address (int .Values.ports.http)) -}}
+{{- $_ := set $config "admin" (printf "%s:%d" .Values.ports.address (int .Values.ports.admin)) -}}
 {{- if not (hasKey $config "drain") -}}
 {{- $_ := set $config "drain" "25s" -}}
 {{- end -}}
