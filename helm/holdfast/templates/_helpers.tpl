@@ -60,6 +60,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
+{{/* What the listener for clients speaks. */}}
+{{- define "holdfast.scheme" -}}
+{{- ternary "https" "http" (not (empty (dig "tls" "cert_file" "" .Values.config))) -}}
+{{- end -}}
+
 {{- define "holdfast.secretName" -}}
 {{- default (include "holdfast.fullname" .) .Values.sealing.existingSecret -}}
 {{- end -}}
