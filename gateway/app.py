@@ -58,6 +58,8 @@ _BACKLOG: Final = 4096
 _AT_ONCE: Final = 16
 """Connections that asyncio accepts in one go. It tries no fewer, and complains of each, when it has no descriptor left
 for any (3.11); as many as the backlog would keep it from everything else, with thousands of lines a second."""
+_EVERYWHERE: Final = "::"
+"""All addresses of this machine, of both families, as other servers take it."""
 _LOOK_SECONDS: Final = 0.05
 """How often a gateway that stops looks what is left."""
 
@@ -69,7 +71,7 @@ class Gateway:
         self._settings = settings
         self._log = get_logger()
         self._runners: list[web.BaseRunner] = []
-        self._site: web.TCPSite | None = None
+        self._site: web.BaseSite | None = None
         self._is_ready = False
         self._address: Address | None = None
         self.admin_address: Address | None = None
@@ -271,11 +273,11 @@ class Gateway:
 
     async def _listen(
         self, runner: web.BaseRunner, address: Address, tls: ssl.SSLContext | None = None
-    ) -> tuple[Address, web.TCPSite]:
+    ) -> tuple[Address, web.BaseSite]:
         await runner.setup()
         self._runners.append(runner)
-        site = web.TCPSite(runner, address.host, address.port, backlog=_AT_ONCE, ssl_context=tls)
         try:
+            site = _site(runner, address, tls)
             await site.start()
         except OSError as error:
             why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
@@ -289,6 +291,14 @@ class Gateway:
         # Without the store this process still serves what it has: told, but no reason to send nobody here.
         store = "available" if self._store.is_available() else "unavailable"
         return {"accepting": self._is_ready, "keys": True, "store": store}
+
+
+def _site(runner: web.BaseRunner, address: Address, tls: ssl.SSLContext | None) -> web.BaseSite:
+    if address.host != _EVERYWHERE:
+        return web.TCPSite(runner, address.host, address.port, backlog=_AT_ONCE, ssl_context=tls)
+    # Left to itself, asyncio would keep IPv4 out.
+    both = socket.create_server((address.host, address.port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return web.SockSite(runner, both, backlog=_AT_ONCE, ssl_context=tls)
 
 
 def _unix_seconds() -> float:

@@ -292,7 +292,7 @@ def _probe(arguments: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415
     import shutil  # noqa: PLC0415
 
-    from gateway.errors import GatewayError  # noqa: PLC0415
+    from gateway.errors import GatewayError, UpstreamUnauthorized  # noqa: PLC0415
     from gateway.relay.probe import probe  # noqa: PLC0415
     from gateway.relay.probe_report import as_json, as_text  # noqa: PLC0415
     from gateway.settings.units import parse_http_url  # noqa: PLC0415
@@ -320,6 +320,8 @@ def _probe(arguments: argparse.Namespace) -> int:
     except GatewayError as error:
         # Some have the same words for the log and for a client.
         cause = "" if str(error) == error.message else f": {error}"
+        if isinstance(error, UpstreamUnauthorized) and not credential:
+            cause += " (--authorization-env NAME sends those in a variable)"
         print(f"holdfast: {error.message}{cause}", file=sys.stderr)
         return _FAILED
     print((as_json if arguments.json else as_text)(findings, target))

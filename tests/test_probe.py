@@ -55,6 +55,24 @@ async def test_a_credential_that_is_not_there_is_not_left_out_in_silence() -> No
     assert (code, out, err) == (1, "", told)
 
 
+async def test_a_server_that_wants_credentials_is_told_with_how_to_give_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ours: the option was to be found in `--help` only."""
+
+    async def refuse(turn: Turn) -> None:
+        await turn.reply(401, "", {"WWW-Authenticate": "Bearer"})
+
+    async with Scripted() as server:
+        server.on |= {"initialize": refuse, "server/discover": refuse}
+        code, _, err = await probed(server.url)
+        assert code == 1
+        assert err.endswith("credentials: HTTP 401 (--authorization-env NAME sends those in a variable)\n")
+        monkeypatch.setenv("TOKEN_OF_MINE", "Bearer t")
+        _, _, err = await probed("--authorization-env", "TOKEN_OF_MINE", server.url)
+        assert err.endswith("credentials: HTTP 401\n")
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "facts"),
     [

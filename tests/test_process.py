@@ -3,8 +3,10 @@
 import asyncio
 import gc
 import resource
+import socket
 import weakref
 
+import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
@@ -75,6 +77,18 @@ async def until_collected(circle: object) -> None:
         return seen() is None
 
     await until(is_gone)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+async def test_every_address_is_those_of_both_families(gateway: Gateways) -> None:
+    """Ours: as other servers take `[::]`; asyncio would keep IPv4 out."""
+    async with Scripted() as server:
+        served = await gateway(server.url, settings={"listen": "[::]:0", "admin": "[::]:0"})
+        assert served.gateway.admin_address is not None
+        for url in (served.url, f"http://{served.gateway.admin_address}/livez"):
+            for host in ("127.0.0.1", "[::1]"):
+                async with aiohttp.ClientSession() as http, http.get(url.replace("[::]", host)) as response:
+                    assert response.status in (200, 405, 406), "it is reached"
 
 
 def test_a_hard_limit_that_is_too_low_for_the_holds_is_told() -> None:

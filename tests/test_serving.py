@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -169,13 +170,13 @@ async def test_it_ends_without_an_upstream_too(tmp_path: Path, server: Tools) ->
 
 @pytest.mark.parametrize("which", ["listen", "admin"])
 async def test_a_port_that_is_taken_ends_it_with_a_reason(tmp_path: Path, server: Tools, which: str) -> None:
-    taken = {"port": server.port} if which == "listen" else {"admin": f"127.0.0.1:{server.port}"}
-    async with serving(tmp_path, {"url": server.url}, wait=False, **taken) as gateway:
-        assert await gateway.ended(15) == 1
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        taken = {"port": port} if which == "listen" else {"admin": f"127.0.0.1:{port}"}
+        async with serving(tmp_path, {"url": server.url}, wait=False, **taken) as gateway:
+            assert await gateway.ended(15) == 1
     said = gateway.said()
-    assert (
-        f"holdfast: cannot start: cannot listen on 127.0.0.1:{server.port}: Address already in use\n" in said
-    )
+    assert f"holdfast: cannot start: cannot listen on 127.0.0.1:{port}: Address already in use\n" in said
     assert "Traceback" not in said
     assert "internal_error" not in said
     assert '"library"' not in said

@@ -97,7 +97,7 @@ class Narrator:
     def _tell_result(self, result: Json) -> None:
         if result.get("resultType") != "input_required":
             self._terminal.step(_TO_CLIENT, f"result, {result.get('resultType')}", _CLIENT)
-            self._terminal.line(" " * 24 + result_text(result), "bold")
+            self._terminal.detail(result_text(result), "bold")
             return
         asks: dict[str, Json] = result.get("inputRequests") or {}
         self.asks += len(asks)

@@ -60,10 +60,10 @@ class Terminal:
             self._write(_INDENT + self._safe(line) + "\n")
         self.detail(detail)
 
-    def detail(self, text: str) -> None:
-        """Indented, wrapped and quiet."""
+    def detail(self, text: str, style: str = "dim") -> None:
+        """Indented, wrapped and, unless it should be seen, quiet."""
         for line in self._wrapped(text):
-            self._write(_INDENT + self._styled(line, "dim") + "\n")
+            self._write(_INDENT + self._styled(line, style) + "\n")
 
     def _wrapped(self, text: str) -> list[str]:
         return textwrap.wrap(text, self._width - len(_INDENT), break_long_words=True, break_on_hyphens=False)

@@ -50,7 +50,7 @@ class Jwks:
         self._last: bytes | None = None
         self._is_fresh = False
         """Did the last fetch bring keys?"""
-        self._log = get_logger()
+        self._log = get_logger().bind(issuer=settings.issuer)
         self.keys: Sequence[Key] = ()
         self.generation = 0
         """Grows when the keys change: what was verified with the old ones is to be verified again."""
@@ -75,8 +75,7 @@ class Jwks:
                     self.generation += 1
                 self._is_fresh = True
             except (OSError, KeysUnusable, aiohttp.ClientError, TimeoutError) as error:
-                detail = str(error) if isinstance(error, KeysUnusable) else type(error).__name__
-                self._log.warning(LogEvent.JWKS_FAILED, detail=detail, stale=bool(self.keys))
+                self._log.warning(LogEvent.JWKS_FAILED, detail=_why(error), stale=bool(self.keys))
 
     async def _read(self) -> bytes:
         if self._file is not None:
@@ -118,6 +117,16 @@ def _key(value: Any) -> "Key | None":
         return JWKRegistry.import_key(dict(value))
     except (JoseError, ValueError, TypeError, KeyError):
         return None
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case KeysUnusable():
+            return str(error)
+        case OSError(strerror=str(words)):
+            return f"{type(error).__name__}: {words}"
+        case _:
+            return type(error).__name__
 
 
 def _read_file(path: Path) -> bytes:

@@ -66,12 +66,15 @@ def faults(tls: UpstreamTls | ListenTls) -> Iterator[CertificateUnusable]:
     certificate, key = tls.cert_file, tls.key_file
     if certificate is None:
         return
-    unreadable = list(_fault_of(lambda: _check_readable("cert_file", certificate)))
+    missing = list(unreadable("cert_file", certificate))
     if key is not None:
-        unreadable += _fault_of(lambda: _check_readable("key_file", key))
-    yield from unreadable or _fault_of(
-        lambda: _show(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
-    )
+        missing += unreadable("key_file", key)
+    yield from missing or _fault_of(lambda: _show(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key))
+
+
+def unreadable(key: str, path: Path) -> Iterator[CertificateUnusable]:
+    """Why the file that this setting names cannot be read; nothing if it can."""
+    yield from _fault_of(lambda: _check_readable(key, path))
 
 
 def _fault_of(attempt: Callable[[], object]) -> Iterator[CertificateUnusable]:

@@ -40,7 +40,10 @@ def _circles(settings: Settings) -> Iterator[Problem]:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         for key, address in own:
             if address is not None and address.port == port and parts.hostname in _ways_to(address.host):
-                yield Problem(_at(name, "url"), f"is the address of this gateway itself ({key})")
+                yield Problem(
+                    _at(name, "url"),
+                    f"is where this gateway itself listens: choose another address for {key}",
+                )
 
 
 def _ways_to(bound: str) -> tuple[str, ...]:

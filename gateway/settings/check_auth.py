@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from gateway.settings.certificates import CertificateUnusable, faults, trusting
+from gateway.settings.auth import Jwt
+from gateway.settings.certificates import CertificateUnusable, faults, unreadable
 from gateway.settings.model import Settings
 from gateway.settings.problems import Problem, show
+from gateway.settings.tls import UpstreamTls
 from gateway.settings.upstream import Upstream
 
 _LEAST_TOKEN: Final = 16
@@ -77,11 +79,17 @@ def _tokens(name: str, upstream: Upstream, settings: Settings) -> Iterator[Probl
         yield Problem(_at(name, "auth", "jwt", "audience"), "is required, unless there is a public_url")
     if not jwt.algorithms:
         yield Problem(_at(name, "auth", "jwt", "algorithms"), "should name at least one")
+    yield from _files(name, jwt)
+
+
+def _files(name: str, jwt: Jwt) -> Iterator[Problem]:
+    found: list[CertificateUnusable] = []
+    if jwt.jwks_file is not None and jwt.jwks_url is None:
+        found += unreadable("jwks_file", jwt.jwks_file)
     if jwt.ca_file is not None:
-        try:
-            trusting(jwt.ca_file)
-        except CertificateUnusable as error:
-            yield Problem(_at(name, "auth", "jwt", error.key), error.message)
+        found += faults(UpstreamTls(ca_file=jwt.ca_file))
+    for fault in found:
+        yield Problem(_at(name, "auth", "jwt", fault.key), fault.message)
 
 
 def _others(name: str, upstream: Upstream) -> Iterator[Problem]:

@@ -54,6 +54,13 @@ def test_the_state_is_shortened(narrator: Narrator, page: Page) -> None:
     assert narrator.asks == 1
 
 
+def test_results_fit_into_eighty_columns_too(page: Page) -> None:
+    """Ours: the terminal broke them in the middle of a word, where no column is."""
+    narrator = Narrator(Terminal(page, colour=False, width=80), is_interactive=False)
+    narrator.saw(received({"resultType": "complete", "content": [{"type": "text", "text": "knot " * 20}]}))
+    assert all(len(line) <= 80 for line in page.getvalue().splitlines())
+
+
 def test_only_the_first_handshake_is_told(narrator: Narrator, page: Page) -> None:
     for session in ("a" * 32, "b" * 32):
         narrator.heard(Sighting("opened", session, {"protocolVersion": "2025-11-25"}))

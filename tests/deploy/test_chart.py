@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import json
 import os
 import re
 import subprocess
@@ -169,12 +170,28 @@ def test_the_probes_ask_the_admin_listener_of_the_configuration(values: str) -> 
     }
 
 
+def test_pods_may_listen_on_ipv6_too() -> None:
+    """Ours: in a cluster with IPv6 alone neither the kubelet nor the Service reached 0.0.0.0."""
+    config = yaml.safe_load(config_text("standalone", "--set", "ports.address=[::]"))
+    assert (config["listen"], config["admin"]) == ("[::]:8080", "[::]:9090")
+
+
 @pytest.mark.parametrize("values", RUNNING)
 def test_the_service_reaches_the_client_listener_and_not_the_admin_one(values: str) -> None:
     (port,) = one("Service", values)["spec"]["ports"]
     assert yaml.safe_load(config_text(values))["listen"] == f"0.0.0.0:{port['targetPort']}"
     labels = one("Deployment", values)["spec"]["template"]["metadata"]["labels"]
     assert one("Service", values)["spec"]["selector"].items() <= labels.items()
+
+
+def test_a_listener_that_speaks_tls_is_not_announced_as_plain_http() -> None:
+    """Ours: a mesh goes by `appProtocol`, and people by the notes."""
+    tls = ("--set", "config.tls.cert_file=/tls/tls.crt")
+    (plain,), (safe,) = (one("Service", "standalone", *extra)["spec"]["ports"] for extra in ((), tls))
+    assert (plain["appProtocol"], safe["appProtocol"]) == ("http", "https")
+    values = str(CHART / "ci" / "standalone-values.yaml")
+    told = helm("helm4", "install", "r", str(CHART), "-f", values, "--dry-run=client", *tls).stdout
+    assert "https://r-holdfast.default.svc:80/mcp" in told
 
 
 @pytest.mark.parametrize(
@@ -222,6 +239,23 @@ def test_beside_an_application_holdfast_is_a_native_sidecar(values: str) -> None
     (application,) = spec["containers"]
     assert (sidecar["name"], sidecar["restartPolicy"]) == ("holdfast", "Always")
     assert application["image"] == "crm-mcp:1.4.2"
+
+
+def test_the_application_may_have_what_containers_usually_have() -> None:
+    """Ours: what a legacy server needs is no reason to write a chart of one's own."""
+    mount = {"name": "rules", "mountPath": "/etc/crm"}
+    probe = {"tcpSocket": {"port": 9000}, "failureThreshold": 30}
+    source = [{"configMapRef": {"name": "crm"}}]
+    given = {"volumeMounts": [mount], "startupProbe": probe, "envFrom": source}
+    extra = [
+        part
+        for name, value in given.items()
+        for part in ("--set-json", f"sidecar.app.{name}={json.dumps(value)}")
+    ]
+    deployment = one("Deployment", "sidecar", *extra)
+    kubernetes_validate.validate(deployment, "1.34", strict=True)
+    (application,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert {name: application[name] for name in given} == given
 
 
 @pytest.mark.parametrize(

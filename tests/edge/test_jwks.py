@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from gateway.edge.jwks import PAUSE_SECONDS, Jwks, KeysUnusable, parse
 from gateway.settings.auth import Jwt
 from tests.support.issuer import Issuer, issuing, new_key
+from tests.support.serving import free_port
 from tests.support.waiting import until
 
 
@@ -133,6 +134,19 @@ async def test_keys_come_from_a_file_as_well(tmp_path: Path) -> None:
     keys = Jwks(Jwt.model_validate({"jwks_file": file}), now=Clock())
     await keys.refresh()
     assert [key.kid for key in keys.keys] == ["first"]
+
+
+async def test_an_issuer_that_cannot_be_reached_is_told_with_its_name_and_the_reason(tmp_path: Path) -> None:
+    """Ours: of several upstreams nobody knew whose keys were missing, nor why."""
+    for way, why in (
+        ({"jwks_file": tmp_path / "absent"}, "FileNotFoundError: No such file or directory"),
+        ({"jwks_url": f"http://127.0.0.1:{free_port()}/jwks"}, "ClientConnectorError: Connect call failed"),
+    ):
+        with capture_logs() as logged:
+            await Jwks(Jwt.model_validate({"issuer": "https://login.example", **way}), now=Clock()).refresh()
+        [line] = logged
+        assert line["issuer"] == "https://login.example"
+        assert line["detail"].startswith(why)
 
 
 def test_only_public_keys_for_signatures_are_taken() -> None:

@@ -31,6 +31,10 @@ def problems(upstream: dict[str, Any], **settings: Any) -> list[str]:
         ({"mode": "jwt", "jwt": {**JWT, "audience": []}}, ["auth.jwt.audience"]),
         ({"mode": "jwt", "jwt": {**JWT, "algorithms": []}}, ["auth.jwt.algorithms"]),
         ({"mode": "jwt", "jwt": {**JWT, "ca_file": "/no/such"}}, ["auth.jwt.ca_file"]),
+        (
+            {"mode": "jwt", "jwt": {"issuer": URL, "audience": ["a"], "jwks_file": "/no/such"}},
+            ["auth.jwt.jwks_file"],
+        ),
         ({"mode": "passthrough", "jwt": {"jwks_url": URL}}, ["auth.jwt.issuer"]),
         ({"mode": "passthrough", "scopes": ["a"]}, ["auth.scopes"]),
         ({"mode": "jwt", "jwt": JWT, "scope_includes": {"a": ["b"]}}, ["auth.scope_includes"]),

@@ -16,6 +16,10 @@
   env:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+  {{- with $app.envFrom }}
+  envFrom:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   ports:
     - name: app
       containerPort: {{ $app.port }}
@@ -33,6 +37,14 @@
   {{- end }}
   {{- with $app.readinessProbe }}
   readinessProbe:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $app.startupProbe }}
+  startupProbe:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $app.volumeMounts }}
+  volumeMounts:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with $app.resources }}

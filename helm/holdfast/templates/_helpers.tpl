@@ -60,6 +60,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
+{{/* What the listener for clients speaks. */}}
+{{- define "holdfast.scheme" -}}
+{{- ternary "https" "http" (not (empty (dig "tls" "cert_file" "" .Values.config))) -}}
+{{- end -}}
+
 {{- define "holdfast.secretName" -}}
 {{- default (include "holdfast.fullname" .) .Values.sealing.existingSecret -}}
 {{- end -}}
@@ -116,8 +121,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "holdfast.config" -}}
 {{- include "holdfast.validate" . -}}
 {{- $config := deepCopy .Values.config -}}
-{{- $_ := set $config "listen" (printf "0.0.0.0:%d" (int .Values.ports.http)) -}}
-{{- $_ := set $config "admin" (printf "0.0.0.0:%d" (int .Values.ports.admin)) -}}
+{{- $_ := set $config "listen" (printf "%s:%d" .Values.ports.address (int .Values.ports.http)) -}}
+{{- $_ := set $config "admin" (printf "%s:%d" .Values.ports.address (int .Values.ports.admin)) -}}
 {{- if not (hasKey $config "drain") -}}
 {{- $_ := set $config "drain" "25s" -}}
 {{- end -}}
