@@ -43,7 +43,7 @@ class Awaited:
 
     async def read(self, reading: Awaitable[None], *, may_come_elsewhere: Callable[[], bool]) -> None:
         """Read the request's own stream until the answer is there, or will not come."""
-        self._reader = reader = asyncio.current_task()
+        self._reader = asyncio.current_task()  # in no local: the frames of a cancelled task would keep it
         try:
             try:
                 await reading
@@ -52,7 +52,13 @@ class Awaited:
                     raise
                 await asyncio.get_running_loop().create_future()  # whoever waits says for how long
         except asyncio.CancelledError:
-            if self._reader is not None or reader is None or reader.uncancel():
-                raise  # not because it was overheard, or not only because of that
+            if self._reader is not None or _is_cancelled_besides():
+                raise
         finally:
             self._reader = None  # the two would stay
+
+
+def _is_cancelled_besides() -> bool:
+    """Takes back the one cancellation that was ours. Is there another?"""
+    task = asyncio.current_task()
+    return task is None or task.uncancel() > 0

@@ -89,4 +89,6 @@ def _supported(data: Raw | None) -> str | None:
         return None
     supported = named.get("supported") if isinstance(named, dict) else None
     offered = supported if isinstance(supported, list) else []
-    return next((version for version in LEGACY_VERSIONS if version in offered and version != LATEST_LEGACY), None)
+    return next(
+        (version for version in LEGACY_VERSIONS if version in offered and version != LATEST_LEGACY), None
+    )

@@ -72,7 +72,13 @@ async def test_a_server_that_names_the_revisions_it_speaks_is_spoken_to_in_the_n
 
 @pytest.mark.parametrize(
     "data",
-    [{"supported": ["2023-01-01"]}, {"supported": ["2025-11-25"]}, {"supported": "2024-11-05"}, ["2024-11-05"], 3],
+    [
+        {"supported": ["2023-01-01"]},
+        {"supported": ["2025-11-25"]},
+        {"supported": "2024-11-05"},
+        ["2024-11-05"],
+        3,
+    ],
 )
 async def test_an_error_that_names_none_of_ours_says_nothing_about_revisions(data: Any) -> None:
     assert await introduced(declines(data=data)) == "2025-06-18"
