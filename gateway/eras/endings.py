@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gateway.eras.reruns import is_error
 from gateway.eras.vocabulary import Abort, Complete, CompleteFailure, Ending
-from gateway.errors import CapabilityMissing
+from gateway.errors import CapabilityMissing, GatewayError, UpstreamLost, UpstreamUnreachable
 from gateway.wire.jsonrpc import Failure, Raw
 
 PAGE_NOT_OPENED: Final = CompleteFailure(
@@ -16,6 +16,11 @@ PAGE_NOT_OPENED: Final = CompleteFailure(
 def judged(result: Raw, needs: Mapping[str, Any]) -> Ending:
     """The call's result. A tool that failed after a question of its was refused failed for want of that capability."""
     return lacking(needs) if needs and is_error(result) else Complete(result)
+
+
+def begun(error: GatewayError) -> GatewayError:
+    """Why an answer was not taken, as the end of its call: that it could not be sent proves nothing of the call."""
+    return UpstreamLost(str(error)) if isinstance(error, UpstreamUnreachable) else error
 
 
 def lacking(needs: Mapping[str, Any]) -> Abort:

@@ -24,7 +24,7 @@ from typing import Any, Final, assert_never
 from gateway import errors
 from gateway.eras import vocabulary as events
 from gateway.eras.asks import KeyNaming, asks_of_url_failure
-from gateway.eras.endings import PAGE_NOT_OPENED, judged, lacking
+from gateway.eras.endings import PAGE_NOT_OPENED, begun, judged, lacking
 from gateway.eras.policy import AskPolicy
 from gateway.eras.questions import MOST_HEARD, MOST_OPEN, Entry, Questions
 from gateway.eras.reruns import MOST_RUNS, Past, is_lost_on_its_way, is_worth_another_run
@@ -163,7 +163,8 @@ class Exchange:
                 return self._lose(error)
             case events.AnswerNotTaken(error):
                 # Before the call it does no harm: the call itself will find out what is wrong.
-                return self._break_off("The server did not take an answer", error) if self._is_running else []
+                why = "The server did not take an answer"
+                return self._break_off(why, begun(error)) if self._is_running else []
             case events.AnswerRefused(ask, error):
                 return self._take_back(ask, error)
             case events.SessionChanged(early):

@@ -22,7 +22,7 @@ from gateway.eras.vocabulary import (
     UpstreamWithdrew,
     WorkTimedOut,
 )
-from gateway.errors import UpstreamLost, UpstreamRefused, UpstreamTimedOut
+from gateway.errors import UpstreamLost, UpstreamRefused, UpstreamTimedOut, UpstreamUnreachable
 from gateway.wire.jsonrpc import Raw
 from tests.support.asking import (
     CANCEL,
@@ -320,6 +320,14 @@ def test_an_answer_that_the_server_did_not_take_ends_the_call() -> None:
     talk.retry({"a": DECLINE})
 
     assert talk.on(AnswerNotTaken(UpstreamTimedOut())) == [("abort", "upstream_timed_out"), "cancel", USED_UP]
+
+
+def test_an_answer_that_could_not_be_sent_does_not_say_that_nothing_ran() -> None:
+    """docs/reliability.md, Known limits: the call had begun, so trying again is not as safe as `unreachable` says."""
+    talk = held(form(0, "a"))
+    talk.retry({"a": DECLINE})
+
+    assert talk.on(AnswerNotTaken(UpstreamUnreachable())) == [("abort", "upstream_lost"), "cancel", USED_UP]
 
 
 def test_an_answer_that_the_server_did_not_take_is_told_to_the_client_that_comes_back() -> None:
