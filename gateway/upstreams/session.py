@@ -42,6 +42,9 @@ _CATCH_UP_SECONDS: Final = 2.0
 _TAKE_SECONDS: Final = 30.0
 """How long a server may take to accept what is no call. Where nobody waits, one that hangs would keep the task that
 tells it, and a connection, for ever."""
+_LAST_WORDS_SECONDS: Final = 0.1
+"""How long a session is heard after its last call. What the server told during that on the standing stream, such as a
+changed list, takes another connection than the answer, and may come after it."""
 _MOST_EARLY_ASKS: Final = 32
 _MOST_COURTESIES: Final = 32
 """Pongs and refusals on their way at once. A server that asks for more gets no answer: it does not read them."""
@@ -302,6 +305,8 @@ class Session:
 
     async def close(self) -> None:
         """End the session here and there."""
+        if self.served_calls and self.is_standing and not (self.is_dead or self._channel.has_one_stream):
+            await asyncio.sleep(_LAST_WORDS_SECONDS)
         self.death.set()
         await self._end_listening()
         await self._channel.close()
