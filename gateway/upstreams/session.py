@@ -43,6 +43,9 @@ _CATCH_UP_SECONDS: Final = 2.0
 _TAKE_SECONDS: Final = 30.0
 """How long a server may take to accept what is no call. Where nobody waits, one that hangs would keep the task that
 tells it, and a connection, for ever."""
+_LAST_WORDS_SECONDS: Final = 0.1
+"""How long a session is heard after its last call. What the server told during that on the standing stream, such as a
+changed list, takes another connection than the answer, and may come after it."""
 _MOST_EARLY_ASKS: Final = 32
 _LONGEST_ASK_ID: Final = 1024
 _NEVER_OPENED: Final = "The upstream server went away while a session was being opened; the call was not sent"
@@ -303,6 +306,8 @@ class Session:
 
     async def close(self) -> None:
         """End the session here and there."""
+        if self.served_calls and self.is_standing and not (self.is_dead or self._channel.has_one_stream):
+            await asyncio.sleep(_LAST_WORDS_SECONDS)
         self.death.set()
         await self._end_listening()
         await self._channel.close()

@@ -416,6 +416,30 @@ async def test_a_server_that_has_no_standing_stream_keeps_its_session(
     await session.close()
 
 
+@pytest.mark.parametrize("has_one_stream", [False, True])
+async def test_what_was_told_during_the_last_call_is_heard_though_it_comes_after_the_answer(
+    channel: FakeChannel, heard: Heard, monkeypatch: pytest.MonkeyPatch, *, has_one_stream: bool
+) -> None:
+    """Ours: a changed list comes on another connection than the answer. On one stream nothing can be late."""
+    monkeypatch.setattr(module, "_LAST_WORDS_SECONDS", 0.5)
+    session = await opened(channel, heard)
+    changes: list[str] = []
+    session._on_change = lambda _, notification: changes.append(notification.method)
+    channel.has_one_stream = has_one_stream
+    session.served_calls = 1
+
+    async with asyncio.timeout(5):
+        closing = asyncio.ensure_future(session.close())
+        await asyncio.sleep(0)
+        assert session.is_dead is has_one_stream
+        if not has_one_stream:
+            channel.say(notice("notifications/tools/list_changed"), standing=True)
+        await closing
+
+    assert changes == ([] if has_one_stream else ["notifications/tools/list_changed"])
+    assert channel.is_closed
+
+
 async def test_closing_ends_the_stream_and_tells_the_server(channel: FakeChannel, heard: Heard) -> None:
     session = await opened(channel, heard)
     await session.close()
