@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from gateway.errors import UpstreamLost
+from gateway.upstreams import streamable_http
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.recall import Recall
 from gateway.upstreams.streamable_http import StreamableHttp
@@ -16,7 +17,8 @@ STREAM = "4f0c1c62-6f1c-4a1e-9d3a-5b0f6c1f7a11"
 
 
 @pytest.fixture
-def channels(http: Http1, server: Scripted) -> Callable[[], StreamableHttp]:
+def channels(http: Http1, server: Scripted, monkeypatch: pytest.MonkeyPatch) -> Callable[[], StreamableHttp]:
+    monkeypatch.setattr(streamable_http, "_ASKED_SECONDS", 0.001)
     recall = Recall()
 
     def another() -> StreamableHttp:
