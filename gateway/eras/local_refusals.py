@@ -4,7 +4,8 @@ Before it asks, the SDK of many servers looks into the handshake, where they
 find what the client declared, and lets the tool fail in words of its own. In
 this revision that has an error of its own (basic/index, "Capabilities"), which
 a client can act on. The words are those of the TypeScript, Go and Java SDKs; a
-tool that says them on its own means the same.
+tool that says them on its own means the same, and so does one that says it with
+the code of this revision, which servers know that speak both eras.
 """
 
 import re
@@ -15,12 +16,12 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from gateway.eras.capabilities import normalise
-from gateway.wire.jsonrpc import Raw
+from gateway.wire.jsonrpc import Failure, Raw
 
 _WORDS: Final = re.compile(
     r"(?:MCP error -?\d+: |Error: )?"
     r"client (?:does not support|must be configured with) "
-    r"(?:(?P<mode>form|url) )?(?:listing )?(?P<kind>elicitation|sampling|roots)(?P<tools> tools)?"
+    r"(?:\"?(?P<mode>form|url)\"? )?(?:listing )?(?P<kind>elicitation|sampling|roots)(?P<tools> tools)?"
     r"(?: capability| capabilities)?(?: \(required for [\w/]+\))?\.?",
     re.IGNORECASE,
 )
@@ -37,7 +38,13 @@ class _ToolResult(Struct):
     isError: bool = False  # noqa: N815 - the protocol's spelling
 
 
+class _Missing(Struct):
+    requiredCapabilities: dict[str, dict[str, Any]]  # noqa: N815 - the protocol's spelling
+
+
 _RESULT: Final = Decoder(_ToolResult)
+_MISSING: Final = Decoder(_Missing)
+_CAPABILITY_MISSING: Final = -32021
 
 
 def unmet_by_result(result: Raw, declared: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -51,6 +58,23 @@ def unmet_by_result(result: Raw, declared: Mapping[str, Any]) -> dict[str, Any] 
     if not tool.isError or len(tool.content) != 1:
         return None
     return unmet_by_words(tool.content[0].text, declared)
+
+
+def unmet_by_failure(failure: Failure, declared: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same for a call that failed with an error, whose code or whose words may say so."""
+    if failure.code != _CAPABILITY_MISSING:
+        return unmet_by_words(failure.message, declared)
+    if failure.data is None or memoryview(failure.data).nbytes > _LONGEST:
+        return None
+    try:
+        required = _MISSING.decode(failure.data).requiredCapabilities
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    has = normalise(declared)
+    unmet = {
+        kind: parts for kind, parts in required.items() if kind not in has or parts.keys() - has[kind].keys()
+    }
+    return unmet or None
 
 
 def unmet_by_words(words: str, declared: Mapping[str, Any]) -> dict[str, Any] | None:

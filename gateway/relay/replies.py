@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gateway.eras.discovery import Introduction
 from gateway.eras.failures import to_modern_failure
-from gateway.eras.local_refusals import unmet_by_result, unmet_by_words
+from gateway.eras.local_refusals import unmet_by_failure, unmet_by_result
 from gateway.eras.pages import without_unsafe_pages
 from gateway.eras.results import to_modern_result
 from gateway.eras.vocabulary import ASKING_METHODS, Abort, Complete, CompleteFailure, Ending
@@ -73,9 +73,7 @@ def completed(result: Raw, request: ClientRequest, server: Introduction, caching
 
 def failed(failure: Failure, request: ClientRequest) -> Reply:
     """The upstream's own error."""
-    unmet = (
-        unmet_by_words(failure.message, request.capabilities) if request.method in ASKING_METHODS else None
-    )
+    unmet = unmet_by_failure(failure, request.capabilities) if request.method in ASKING_METHODS else None
     if unmet is not None:
         return Reply.of(CapabilityMissing(unmet, "the server did not ask"))
     modern = to_modern_failure(without_unsafe_pages(failure), method=request.method, params=request.params)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.eras.local_refusals import unmet_by_result, unmet_by_words
-from gateway.wire.jsonrpc import Raw
+from gateway.eras.local_refusals import unmet_by_failure, unmet_by_result, unmet_by_words
+from gateway.wire.jsonrpc import Failure, Raw
 
 FORM: dict[str, Any] = {"elicitation": {"form": {}}}
 URL: dict[str, Any] = {"elicitation": {"url": {}}}
@@ -29,6 +29,8 @@ def tool_result(*texts: str, **more: Any) -> Raw:
         ("Client does not support sampling tools capability.", {"sampling": {"tools": {}}}),
         ("Client does not support listing roots (required for roots/list)", {"roots": {}}),
         ("client does not support elicitation", FORM),
+        ('client does not support "form" elicitation', FORM),
+        ('client does not support "url" elicitation', URL),
         ("MCP error -32600: Client does not support form elicitation.", FORM),
         ("Client must be configured with sampling capabilities", {"sampling": {}}),
         ("Client must be configured with elicitation capabilities", FORM),
@@ -73,3 +75,33 @@ def test_a_mode_that_was_not_declared_is_missing_even_if_another_was() -> None:
 )
 def test_any_other_result_says_nothing_about_capabilities(result: Raw) -> None:
     assert unmet_by_result(result, {}) is None
+
+
+def missing(required: Any) -> Failure:
+    data = json.dumps({"requiredCapabilities": required}).encode()
+    return Failure(1, -32021, "sampling is needed", Raw(data))
+
+
+@pytest.mark.requirement("R18")
+def test_a_server_that_knows_this_revision_s_code_for_it_is_understood() -> None:
+    """Servers on SDKs for both eras say it to legacy clients as well (Go 1.7), whose code means nothing else."""
+    assert unmet_by_failure(missing({"sampling": {}}), {}) == {"sampling": {}}
+    assert unmet_by_failure(missing(URL | {"roots": {}}), {"elicitation": {}, "roots": {}}) == URL
+    assert unmet_by_failure(Failure(1, 0, "client does not support elicitation", None), {}) == FORM
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        missing({"roots": {}}),
+        missing({}),
+        missing({"sampling": True}),
+        missing(["sampling"]),
+        missing({"sampling": {"x": "y" * 2000}}),
+        Failure(1, -32021, "sampling is needed", None),
+        Failure(1, -32021, "sampling is needed", Raw(b'"\xff"')),
+    ],
+)
+def test_a_code_that_misses_nothing_is_an_error_like_any_other(failure: Failure) -> None:
+    """Ours: clients act on -32021, so it is said only where there is something that they could declare."""
+    assert unmet_by_failure(failure, {"roots": {}}) is None
