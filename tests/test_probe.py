@@ -78,7 +78,7 @@ async def test_a_server_that_wants_credentials_is_told_with_how_to_give_them(
     [
         ("py-1.30", {}, {"sessions": "session ids", "resumable": False, "standingStream": True}),
         ("ts-1.32", {"event_store": True}, {"sessions": "session ids", "resumable": True}),
-        ("py-1.30", {"json_response": True}, {"warning": "JSON only"}),
+        ("py-1.30", {"json_response": True}, {"warning": "answered in JSON", "resumable": None}),
         ("ts-1.32", {"stateless": True}, {"sessions": "none (stateless)", "standingStream": False}),
         ("py-1.12", {}, {"versions": ["2025-06-18"]}),
         ("py-1.30", {"transport": "sse"}, {"transport": "sse", "sessions": "an event stream each"}),

@@ -240,7 +240,7 @@ async def _look_at_responses(
     with contextlib.suppress(GatewayError, TimeoutError):
         _, how = await _raw(forwarder, "ping", {}, headers, authorization)
         findings.answers_json = how == "json"
-        findings.is_resumable = how == "events with ids"
+        findings.is_resumable = None if findings.answers_json else how == "events with ids"
 
 
 async def _opens_two(dialer: Dialer, caller: Caller, greet: Greet) -> bool | None:

@@ -125,11 +125,14 @@ def _of_streamable_http(findings: Findings) -> Iterator[str]:
     if not findings.has_session_id:
         yield "It keeps no sessions: a question that a tool asks in the middle of a call cannot be answered."
     if findings.answers_json:
-        yield "It answers in JSON only: questions, progress and logs can come only on its GET stream."
+        yield (
+            "It answered in JSON. If it always does (servers on mcp-go do not), questions, progress and logs can come "
+            "only on its GET stream."
+        )
     if not findings.has_standing_stream:
         yield "It has no GET stream: questions outside a call's own stream are lost, and so are changes of lists."
     if findings.answers_json and not findings.has_standing_stream:
-        yield "It cannot ask anything: it has neither event streams nor a GET stream."
+        yield "If it always answers in JSON, it cannot ask anything: it has no GET stream either."
     if findings.is_resumable is False:
         yield "Its streams cannot be resumed: a call is lost with its connection, unless `replay` allows a second run."
     if findings.serves_many is False:

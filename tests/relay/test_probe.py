@@ -69,6 +69,7 @@ async def test_a_server_without_streams_is_seen_to_have_none() -> None:
         False,
         True,
     )
+    assert findings.is_resumable is None, "a JSON answer shows nothing of streams that others may have"
 
 
 async def test_events_with_ids_can_be_resumed() -> None:

@@ -46,7 +46,7 @@ def test_a_tool_may_be_replayed_if_it_says_so(annotations: Any, may: bool) -> No
     ("facts", "word"),
     [
         ({"has_session_id": False}, "keeps no sessions"),
-        ({"answers_json": True}, "JSON only"),
+        ({"answers_json": True}, "answered in JSON"),
         ({"has_standing_stream": False}, "no GET stream"),
         ({"answers_json": True, "has_standing_stream": False}, "cannot ask anything"),
         ({"is_resumable": False}, "cannot be resumed"),
