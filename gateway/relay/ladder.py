@@ -239,7 +239,7 @@ class Ladder:
         if not await self._answers(session):
             await session.close()
             return None
-        if not session.is_remembered:
+        if not session.may_be_read_on:
             await session.abandon()  # without a store it may be in use elsewhere
             return None
         place.pool.adopt(caller, session)

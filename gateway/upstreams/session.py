@@ -136,9 +136,9 @@ class Session:
         return self._channel.last_event_id
 
     @property
-    def is_remembered(self) -> bool:
-        """Has the server shown that the stream of a call can be read on?"""
-        return isinstance(self._channel, Resumable) and self._channel.remembers
+    def may_be_read_on(self) -> bool:
+        """May the stream of a call, to judge by the server's answers, be read on by another process?"""
+        return isinstance(self._channel, Resumable) and self._channel.may_remember
 
     def call(
         self, request_id: Id, method: str, params: Mapping[str, Any]

@@ -120,9 +120,9 @@ class StreamableHttp:
         return None if self._recall.is_kept is False else self._last_event_id
 
     @property
-    def remembers(self) -> bool:
-        """Has the server shown that it keeps its answers?"""
-        return self._recall.is_kept is True
+    def may_remember(self) -> bool:
+        """Does nothing that the server answered speak against its keeping what it sends?"""
+        return self._recall.is_credible
 
     def speak(self, version: str) -> None:
         """Name the revision in every request from now on, as 2025-06-18 and later demand."""

@@ -71,8 +71,8 @@ class Resumable(Protocol):
     """A channel whose server may remember what it sent: a stream can be read on by whoever knows the session."""
 
     @property
-    def remembers(self) -> bool:
-        """Has an answer shown that it does?"""
+    def may_remember(self) -> bool:
+        """Does nothing that it answered speak against that?"""
 
     def adopt(self, session_id: str, version: str) -> None:
         """Speak in a session that another process opened."""

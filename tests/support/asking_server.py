@@ -194,7 +194,7 @@ class InProcess:
 class InProcessWithMemory(InProcess):
     """One whose server remembers what it sent."""
 
-    remembers = True
+    may_remember = True
 
     async def resume(self, last_event_id: str, deliver: Deliver) -> None:
         self._known()

@@ -61,7 +61,7 @@ async def test_a_call_is_not_read_on_where_answers_have_no_id_of_their_own(
     server.on = {"tools/call": answers(answer_id), "GET": reads_on}
     first = channels()
     assert words(await call(first)) == ["elicitation/create", "done"]
-    assert (first.last_event_id, first.remembers) == (None, False)
+    assert (first.last_event_id, first.may_remember) == (None, False)
 
     server.on["tools/call"] = breaks_off
     second = channels()  # what one session has shown is true of the others
@@ -80,7 +80,7 @@ async def test_a_call_is_read_on_where_answers_have_ids(
     server.on["tools/call"] = answers(f"{STREAM}_9")
     channel = channels()
     await call(channel)
-    assert channel.remembers
+    assert channel.may_remember
 
     server.on["tools/call"] = breaks_off
     assert words(await call(channels())) == ["elicitation/create", "read on"]
@@ -93,7 +93,21 @@ async def test_an_answer_on_a_stream_without_ids_says_nothing(
     server.on = {"tools/call": answers(None, asks_first=False), "GET": reads_on}
     channel = channels()
     await call(channel)
-    assert not channel.remembers
+    assert not channel.may_remember
 
     server.on["tools/call"] = breaks_off
     assert words(await call(channels())) == ["elicitation/create", "read on"]
+
+
+async def test_an_answer_in_json_leaves_what_another_process_has_seen_as_it_is(
+    server: Scripted, channels: Callable[[], StreamableHttp]
+) -> None:
+    """mcp-go answers a ping in JSON, and keeps the events of its calls all the same."""
+
+    async def in_json(turn: Turn) -> None:
+        await turn.result(text_result("done"))
+
+    server.on = {"tools/call": in_json}
+    channel = channels()
+    assert words(await call(channel)) == ["done"]
+    assert channel.may_remember
