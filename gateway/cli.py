@@ -34,7 +34,9 @@ _LEAST_KEY: Final = 22
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _have_standard_streams()
-    arguments = _parser().parse_args(argv)
+    arguments, rest = _parser().parse_known_args(argv)
+    if rest:
+        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         code = command(arguments)
@@ -81,7 +83,8 @@ def _parser() -> argparse.ArgumentParser:
         added: argparse.ArgumentParser = commands.add_parser(
             name, help=text, description=text, allow_abbrev=False
         )
-        added.set_defaults(command=command)
+        # With itself, for what it does not know is to be told with its own usage.
+        added.set_defaults(command=command, parser=added)
         return added
 
     serve = add("serve", _serve, "Run the gateway until SIGTERM or Ctrl-C.")

@@ -116,6 +116,15 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFix
     assert "hunter2" not in told
 
 
+def test_an_unknown_option_is_told_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ours: the usage of the whole command names none of them."""
+    with pytest.raises(SystemExit):
+        main(["serve", "--upstream", "http://h", "--port", "80"])
+    told = capsys.readouterr().err
+    assert "--listen HOST:PORT" in told
+    assert told.endswith("holdfast serve: error: unrecognized arguments: --port 80\n")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["--version"]])
 def test_help_ends_with_0(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

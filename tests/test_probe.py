@@ -55,6 +55,17 @@ async def test_a_credential_that_is_not_there_is_not_left_out_in_silence() -> No
     assert (code, out, err) == (1, "", told)
 
 
+async def test_a_server_that_was_shown_credentials_will_want_those_of_callers(
+    legacy_servers: LegacyServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: with the settings that were printed, every call was refused."""
+    monkeypatch.setenv("TOKEN_OF_MINE", "Bearer t")
+    url = legacy_servers.get("py-1.30").url
+    shown = await found("--authorization-env", "TOKEN_OF_MINE", url)
+    assert shown["configuration"].endswith("auth: {mode: passthrough}")
+    assert "auth" not in (await found(url))["configuration"]
+
+
 async def test_a_server_that_wants_credentials_is_told_with_how_to_give_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

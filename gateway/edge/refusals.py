@@ -19,6 +19,9 @@ from gateway.relay.passage import HeaderLines
 
 STATUSES: Final = frozenset({401, 403})
 _CHALLENGE: Final = "www-authenticate"
+_NONE_SENT: Final = (
+    "it was sent no credentials; auth.mode passthrough sends the client's, upstream_headers yours"
+)
 _CONFIGURED: Final = "it does not accept the credentials that are configured"
 
 
@@ -38,7 +41,9 @@ class Refusals:
             return reply
         if self._is_ours:
             return Reply.of(UpstreamRefused(reply.status, _CONFIGURED))
-        if not self._forwards or not reply.headers:
+        if not self._forwards:
+            return replace(reply, detail=f"{reply.detail}: {_NONE_SENT}")
+        if not reply.headers:
             return reply
         return replace(reply, headers=dict(self._readdressed(list(reply.headers.items()), host)))
 

@@ -73,6 +73,8 @@ class Findings:
     serves_many: bool | None = None
     tells_all: bool | None = None
     """Does each client hear what is meant for another?"""
+    is_authorized: bool = False
+    """Was it shown credentials?"""
     asks_at_start: list[str] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
     """As the server lists them."""
@@ -84,6 +86,12 @@ async def probe(settings: Upstream, *, authorization: str | None = None) -> Find
     Raises:
         UpstreamFault: it cannot be reached, wants credentials, or speaks nothing that we do.
     """
+    findings = await _find_out(settings, authorization)
+    findings.is_authorized = authorization is not None
+    return findings
+
+
+async def _find_out(settings: Upstream, authorization: str | None) -> Findings:
     forwarder = forwarder_to(settings)
     dialer = Dialer("probe", settings, version=__version__, max_event_bytes=_MOST_BYTES)
     await dialer.start()

@@ -148,6 +148,8 @@ def configuration(findings: Findings, target: str | Sequence[str]) -> str:
     if isinstance(target, str):
         lines.append(f"    url: {json.dumps(target)}")
         lines.append(f"    transport: {findings.transport}")
+        if findings.is_authorized:
+            lines.append("    auth: {mode: passthrough}")
     else:
         lines.append(f"    command: {json.dumps(list(target), ensure_ascii=False)}")
     if findings.serves_many is False and findings.transport == "streamable-http":

@@ -18,6 +18,8 @@ _LONGEST_CHALLENGE: Final = 4096
 """Characters. Clients read no response that has a header of more than 8 KiB, so it would hide the 401 itself."""
 _NO_TLS: Final = "wrong version number"
 """What OpenSSL makes of an answer that is not TLS at all."""
+_UNVOUCHED: Final = frozenset({18, 19, 20, 21})
+"""OpenSSL's numbers for certificates of an authority that is not known here."""
 IDLE_CONNECTION_SECONDS: Final = 4.0
 """Servers close idle connections after five; one that is closed while we send costs a call."""
 _MOST_REDIRECTS: Final = 3
@@ -142,7 +144,10 @@ def _tls_trouble(error: Exception) -> str | None:
     """
     cause = error.__cause__
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"the server's certificate was refused: {cause.verify_message}"
+        way_out = (
+            "; tls.ca_file or SSL_CERT_FILE names its authority" if cause.verify_code in _UNVOUCHED else ""
+        )
+        return f"the server's certificate was refused: {cause.verify_message}{way_out}"
     if not isinstance(cause, ssl.SSLError):
         return None
     reason = (cause.reason or "no handshake").replace("_", " ").lower()

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from tests.support.gateways import Gateways, Served
 from tests.support.guarded import Guard, guarding
@@ -14,6 +15,7 @@ from tests.support.issuer import Issuer, issuing
 from tests.support.legacy_client import LegacyClient
 from tests.support.peers import MODERN_KIND, LegacyServers, start_legacy
 from tests.support.redis import RedisServer
+from tests.support.scripted import Scripted, Turn
 from tests.support.wire import Answer, Wire, accept
 
 KEY = "ab" * 32
@@ -246,6 +248,29 @@ async def test_a_refusal_of_our_own_credentials_is_no_reason_to_log_in_again(
     assert refused.error["code"] == -32603
     assert refused.told == {"upstreamStatus": 401}
     assert "WWW-Authenticate" not in refused.headers
+
+
+async def test_a_server_that_wants_credentials_and_gets_none_is_told_with_the_way_out(
+    gateway: Gateways,
+) -> None:
+    """Ours: `serve --upstream` in front of such a server; clients logged in again and again, in vain."""
+
+    async def refuse(turn: Turn) -> None:
+        await turn.reply(401, "", {"WWW-Authenticate": "Bearer"})
+
+    async with Scripted() as server:
+        server.on |= {"initialize": refuse}
+        with capture_logs() as logged:
+            served = await gateway(server.url)
+            async with Wire(served.url, authorization="Bearer mine") as client:
+                refused = await client.tool("echo")
+            passing = await gateway(server.url, auth={"mode": "passthrough"})
+            async with Wire(passing.url, authorization="Bearer mine") as client:
+                await client.tool("echo")
+    assert refused.status == 401
+    without, passed = [line["detail"] for line in logged if line["event"] == "round"]
+    assert without.startswith("HTTP 401: it was sent no credentials; auth.mode passthrough")
+    assert passed == "HTTP 401"
 
 
 async def test_a_token_goes_on_where_that_is_configured(

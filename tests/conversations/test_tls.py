@@ -145,6 +145,7 @@ async def test_a_server_that_nobody_vouches_for_is_not_spoken_to(
     assert status == 502
     told = " ".join(str(line.get("detail")) for line in lines if line["event"] == "handshake_failed")
     assert "the server's certificate was refused" in told
+    assert ("tls.ca_file or SSL_CERT_FILE names its authority" in told) == fault.endswith("vouches")
 
 
 @pytest.mark.parametrize("fault", ["none", "another's"])
