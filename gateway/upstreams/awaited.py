@@ -5,8 +5,8 @@ standing one, as they did when there was only one stream: clients of their era g
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable
+from typing import Any, Final, Protocol
 
 from gateway.upstreams.transport import OnlyTaken
 from gateway.wire.jsonrpc import Failure, Id, Message, Result
@@ -14,15 +14,26 @@ from gateway.wire.jsonrpc import Failure, Id, Message, Result
 _ANSWERS: Final = (Result, Failure)
 
 
+class Asker(Protocol):
+    """The session that asked."""
+
+    @property
+    def is_standing(self) -> bool:
+        """Is there a stream beside those of the requests?"""
+
+    def hear(self, message: Message) -> None:
+        """Something came that is not the answer."""
+
+
 class Awaited:
     """The answer to one request, once it is there."""
 
-    __slots__ = ("_hear", "_reader", "message", "request_id")
+    __slots__ = ("_asker", "_reader", "message", "request_id")
 
-    def __init__(self, request_id: Id, hear: Callable[[Message], None]) -> None:
+    def __init__(self, asker: Asker, request_id: Id) -> None:
         self.message: Result | Failure | None = None
         self.request_id = request_id
-        self._hear = hear
+        self._asker = asker
         self._reader: asyncio.Task[Any] | None = None
 
     def deliver(self, message: Message) -> bool:
@@ -31,7 +42,7 @@ class Awaited:
         if isinstance(message, _ANSWERS) and (message.id == self.request_id or message.id is None):
             self.message = self.message or message
             return True
-        self._hear(message)
+        self._asker.hear(message)
         return False
 
     def overhear(self, message: Result | Failure) -> None:
@@ -41,24 +52,24 @@ class Awaited:
             reader, self._reader = self._reader, None
             reader.cancel()
 
-    async def read(self, reading: Awaitable[None], *, may_come_elsewhere: Callable[[], bool]) -> None:
+    async def read(self, reading: Awaitable[None]) -> None:
         """Read the request's own stream until the answer is there, or will not come."""
-        self._reader = asyncio.current_task()  # in no local: the frames of a cancelled task would keep it
+        self._reader = asyncio.current_task()  # in no variable: the two would keep each other
         try:
             try:
                 await reading
             except OnlyTaken:
-                if not may_come_elsewhere():
+                if not self._asker.is_standing:
                     raise
                 await asyncio.get_running_loop().create_future()  # whoever waits says for how long
         except asyncio.CancelledError:
-            if self._reader is not None or _is_cancelled_besides():
-                raise
+            if self._reader is not None or _is_cancelled_otherwise():
+                raise  # not because it was overheard, or not only because of that
         finally:
-            self._reader = None  # the two would stay
+            self._reader = None
 
 
-def _is_cancelled_besides() -> bool:
-    """Takes back the one cancellation that was ours. Is there another?"""
+def _is_cancelled_otherwise() -> bool:
+    """Did somebody else want the running task to end as well?"""
     task = asyncio.current_task()
     return task is None or task.uncancel() > 0

@@ -149,7 +149,7 @@ class Session:
             UpstreamFault: there will be no answer.
         """
         # No coroutine of its own, and the body in no frame: both would last as long as a hold.
-        answer = Awaited(request_id, self.hear)
+        answer = Awaited(self, request_id)
         body = encode_request(request_id, method, params)
         return self._read(self._channel.request(request_id, body, answer.deliver), answer)
 
@@ -157,13 +157,13 @@ class Session:
         """Wait for the answer to a call that another process sent. The errors are those of `call`."""
         if not isinstance(self._channel, Resumable):
             raise UpstreamLost("this transport has no memory of what it sent")
-        answer = Awaited(request_id, self.hear)
+        answer = Awaited(self, request_id)
         return await self._read(self._channel.resume(last_event_id, answer.deliver), answer)
 
     async def _read(self, reading: Awaitable[None], answer: Awaited) -> Result | Failure:
         self._awaited[answer.request_id] = answer
         try:
-            await answer.read(reading, may_come_elsewhere=lambda: self.is_standing)
+            await answer.read(reading)
         except UpstreamLost:
             self.death.set()
             raise
