@@ -34,6 +34,7 @@ from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
 from gateway.upstreams.http_client import challenge_of, is_same_origin, kind_of, requested, translated
 from gateway.upstreams.one_stream import OneStream
+from gateway.upstreams.readable import may_answer
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire import headers as names
 from gateway.wire.jsonrpc import Id, NotJson, NotJsonRpc, parse_many
@@ -202,7 +203,8 @@ class HttpSse:
             messages = parse_many(data)
         except (NotJson, NotJsonRpc) as error:
             self._log.warning(LogEvent.UPSTREAM_PROTOCOL, detail=str(error), size=len(data))
-            self._stream.spoil(UpstreamSpokeNonsense(str(error)))
+            if may_answer(data):
+                self._stream.spoil(UpstreamSpokeNonsense(str(error)))
             return
         for message in messages:
             self._stream.hear(message)

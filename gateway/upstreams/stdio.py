@@ -2,9 +2,9 @@
 
 What real servers do that decides the shape of this file:
 
-* Some print banners and debug lines to standard output. What is not JSON-RPC is
-  logged and passed over; what was meant as JSON-RPC and cannot be read fails the
-  request that waits, because it may have been the answer.
+* Some print banners and debug lines to standard output, or log JSON there. What is
+  not JSON-RPC is logged and passed over; what may have been meant as an answer and
+  cannot be read fails the request that waits.
 * Some never notice that their input was closed, some start others (`npx`): so
   the whole process group is ended, politely first.
 * Universal newlines in Python servers break a line at CR too: neither CR nor LF
@@ -27,6 +27,7 @@ from gateway.upstreams.guard import Guard
 from gateway.upstreams.last_words import Allowance, LastWords
 from gateway.upstreams.one_stream import OneStream
 from gateway.upstreams.process import ServerProcess
+from gateway.upstreams.readable import may_answer
 from gateway.upstreams.transport import Deliver, SessionGone
 from gateway.wire.jsonrpc import Id, Message, NotJson, NotJsonRpc, Request, parse_many
 from gateway.wire.lines import Line, LineSplitter
@@ -150,7 +151,8 @@ class Stdio:
             else:
                 self._last_words.quote("not JSON on standard output", line)
         except NotJsonRpc as error:
-            self._stream.spoil(UpstreamSpokeNonsense(str(error)))
+            if may_answer(line):
+                self._stream.spoil(UpstreamSpokeNonsense(str(error)))
             self._last_words.warn(f"not JSON-RPC on standard output: {error}")
         else:
             for message in messages:

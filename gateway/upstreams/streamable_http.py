@@ -31,13 +31,13 @@ from gateway.errors import (
     UpstreamUnauthorized,
     UpstreamUnreachable,
 )
-from gateway.upstreams.events import deliver_readable, messages_in, parsed
 from gateway.upstreams.farewell import Ending, end_session
 from gateway.upstreams.flag import Flag
 from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http1_connection import Response
 from gateway.upstreams.http_client import challenge_of, kind_of, sent
 from gateway.upstreams.http_refusals import failure_in, is_about_session, refusal_of
+from gateway.upstreams.readable import deliver_readable, messages, parsed
 from gateway.upstreams.recall import Recall
 from gateway.upstreams.transport import Deliver, OnlyTaken, SessionGone, SpeaksHttpSse
 from gateway.wire import headers as names
@@ -345,7 +345,7 @@ class StreamableHttp:
                 self._last_event_id = event.id if is_header else None
             if event.retry is not None:
                 self._retry_seconds = min(event.retry / 1000, _LONGEST_RETRY_SECONDS)
-            for message in messages_in(event):
+            for message in messages(event):
                 if isinstance(message, Request) and not is_beside:
                     self._told = Flag()
                 if deliver(message):

@@ -130,7 +130,6 @@ PROVED_BY = {
     "gateway/telemetry/round_tally.py": "tests/telemetry/test_metrics.py",
     "gateway/telemetry/sink.py": "tests/telemetry/test_logs.py",
     "gateway/upstreams/era_probe.py": "tests/conversations/test_modern_upstream.py",
-    "gateway/upstreams/events.py": "tests/upstreams/test_streamable_http_faults.py",
     "gateway/upstreams/forwarding.py": "tests/conversations/test_legacy_clients.py",
     "gateway/upstreams/http_refusals.py": "tests/upstreams/test_streamable_http_faults.py",
     "gateway/upstreams/transport.py": "tests/upstreams/test_streamable_http.py",

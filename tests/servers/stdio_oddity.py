@@ -47,8 +47,12 @@ def call(id_: Any, name: str, arguments: Json) -> Json | None:
             write('{"jsonrpc": "2.0", "id": NaN}\n')
             return None
         case "nonsense":
-            write('{"jsonrpc": "2.0", "id": {}}\n')
+            write('{"jsonrpc": "2.0", "id": {}, "result": {}}\n')
             return None
+        case "json_logs":
+            write('{"level": 50, "msg": "as pino writes it", "error": "none"}\n')
+            write('{"jsonrpc": "2.0", "method": "notifications/message", "params": []}\n')
+            return text("logged")
         case "unfinished":
             # The answer, and the end, without a line end between them.
             write(json.dumps({"jsonrpc": "2.0", "id": id_, "result": text("unfinished")}))

@@ -33,3 +33,23 @@ def _word(message: Message) -> Any:
     if isinstance(message, Result):
         return decode(message.result)["content"][0]["text"]
     return message.message if isinstance(message, Failure) else message.method
+
+
+NO_MESSAGE = (
+    "ping",
+    "[DONE]",
+    "{",
+    "[]",
+    '{"type":"heartbeat"}',
+    '{"level":50,"error":"a logger\'s"}',
+    '{"jsonrpc":"2.0"}',
+    '{"jsonrpc":"2.0","method":"notifications/message","params":[]}',
+)
+"""What servers send among their messages."""
+
+UNREADABLE_ANSWERS = (
+    '{"jsonrpc":"2.0","id":"hf-1","result":{',
+    '{"jsonrpc":"2.0","id":{},"result":{}}',
+    '{"jsonrpc":"2.0","id":"hf-1","error":"no object"}',
+    '[{"jsonrpc":"2.0","id":{},"result":{}}]',
+)

@@ -20,7 +20,7 @@ from gateway.upstreams.http1 import Http1
 from gateway.upstreams.http_sse import HttpSse
 from gateway.upstreams.transport import SessionGone
 from gateway.wire.jsonrpc import Message, Notification, Request, encode_request
-from tests.support.calling import LIMIT, call, words
+from tests.support.calling import LIMIT, NO_MESSAGE, UNREADABLE_ANSWERS, call, words
 from tests.support.scripted import Turn, ask, notice, text_result
 from tests.support.scripted_sse import ScriptedSse, accept, open_stream, respond
 
@@ -414,8 +414,23 @@ async def test_an_event_over_the_limit_ends_the_session(server: ScriptedSse, ope
         await call(channel)
 
 
-@pytest.mark.parametrize("data", ["not json", "{", '{"jsonrpc":"2.0"}', '{"jsonrpc":"2.0","id":{}}', "[]"])
-async def test_an_unreadable_message_fails_the_call_and_not_the_session(
+@pytest.mark.parametrize("data", NO_MESSAGE)
+async def test_what_is_no_message_is_passed_over(server: ScriptedSse, opened: Open, data: str) -> None:
+    """Heartbeats, log lines, `[DONE]`: SDK clients go on, and get the answer."""
+
+    async def chatter(turn: Turn) -> None:
+        await accept(turn)
+        stream = server.stream_of(turn)
+        assert stream is not None
+        await stream.event(data)
+        await respond(turn, text_result("done"))
+
+    server.on["tools/call"] = chatter
+    assert words(await call(await opened())) == ["done"]
+
+
+@pytest.mark.parametrize("data", UNREADABLE_ANSWERS)
+async def test_an_unreadable_answer_fails_the_call_and_not_the_session(
     server: ScriptedSse, opened: Open, data: str
 ) -> None:
     async def garble(turn: Turn) -> None:

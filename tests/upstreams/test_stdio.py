@@ -165,6 +165,13 @@ async def test_an_answer_that_cannot_be_read_fails_the_call_and_not_the_process(
     assert len(logged[0]["detail"]) < 200, "payloads are not quoted"
 
 
+async def test_json_that_is_no_message_is_passed_over(opened: Open, logged: list[EventDict]) -> None:
+    """Loggers write JSON to standard output, PHP writes `[]` for no parameters: SDK clients go on."""
+    session = await session_on(await opened())
+    assert await tool(session, "json_logs") == "logged"
+    assert [line["event"] for line in logged] == ["upstream_protocol"] * 2
+
+
 async def test_a_last_message_without_a_line_end_counts(opened: Open) -> None:
     session = await session_on(await opened())
     assert await tool(session, "unfinished") == "unfinished"

@@ -12,7 +12,7 @@ from gateway.errors import (
 from gateway.upstreams import farewell
 from gateway.upstreams.streamable_http import StreamableHttp
 from gateway.wire.jsonrpc import Message, Request, Result, encode_request
-from tests.support.calling import CALL, LIMIT, call, words
+from tests.support.calling import CALL, LIMIT, NO_MESSAGE, call, words
 from tests.support.scripted import Scripted, Turn, ask, notice, text_result
 
 Json = dict[str, Any]
@@ -208,7 +208,7 @@ async def _answer_endless_json(turn: Turn) -> None:
 
 async def _answer_garbage_event(turn: Turn) -> None:
     await turn.stream()
-    await turn.event("this is not JSON")
+    await turn.event('{"jsonrpc":"2.0","id":"hf-1","result":{')
     await turn.until_left()
 
 
@@ -242,6 +242,22 @@ async def test_what_is_not_mcp_ends_the_call(server: Scripted, channel: Streamab
     server.on["tools/call"] = script
     with pytest.raises(UpstreamSpokeNonsense):
         await call(channel)
+
+
+@pytest.mark.parametrize("data", NO_MESSAGE)
+async def test_what_is_no_message_is_passed_over(
+    server: Scripted, channel: StreamableHttp, data: str
+) -> None:
+    """Heartbeats, log lines, `[DONE]`: SDK clients go on, and get the answer."""
+
+    async def script(turn: Turn) -> None:
+        await turn.stream()
+        await turn.event(data)
+        await turn.event(turn.answer(text_result("done")))
+        await turn.finish()
+
+    server.on["tools/call"] = script
+    assert words(await call(channel)) == ["done"]
 
 
 async def test_the_answer_counts_even_if_what_follows_is_too_large(
