@@ -1,7 +1,7 @@
 """What all HTTP transports to a legacy server share: the client, redirects, faults as errors of ours."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from types import TracebackType
 from typing import Final
 
@@ -10,6 +10,7 @@ from aiohttp import hdrs
 from yarl import URL
 
 from gateway.errors import GatewayError, Overloaded, UpstreamLost, UpstreamSpokeNonsense, UpstreamUnreachable
+from gateway.upstreams import cookies
 from gateway.upstreams.http1 import ConnectFailed, Http1, NothingLeft
 from gateway.upstreams.http1_connection import Response
 from gateway.wire import headers as names
@@ -43,7 +44,7 @@ class requested:  # noqa: N801 - used as what it stands for, a verb
     does, and runs with every call.
     """
 
-    __slots__ = ("_body", "_headers", "_http", "_method", "_response", "_url")
+    __slots__ = ("_body", "_headers", "_http", "_kept", "_method", "_response", "_url")
     _translates = False
 
     def __init__(
@@ -54,8 +55,11 @@ class requested:  # noqa: N801 - used as what it stands for, a verb
         *,
         headers: Mapping[str, str],
         body: bytes | None = None,
+        kept: MutableMapping[str, str] | None = None,
     ) -> None:
+        """`kept` are the headers of later requests of the same session, to which cookies are added."""
         self._http = http
+        self._kept = kept
         self._method = method
         self._url = url
         self._headers = headers
@@ -69,6 +73,8 @@ class requested:  # noqa: N801 - used as what it stands for, a verb
                 self._response = response = await self._http.request(
                     method, url, headers=self._headers, body=self._body
                 )
+                if self._kept is not None and hdrs.SET_COOKIE in response.headers:
+                    cookies.keep(response.headers.getall(hdrs.SET_COOKIE), self._kept)
                 place = _moved_to(method, response) if 300 <= response.status < 400 else None
                 if place is None:
                     self._body, self._headers = None, _NOTHING  # sent, and may be large

@@ -157,7 +157,9 @@ class HttpSse:
         wanted = {**self._headers, hdrs.ACCEPT: names.EVENT_STREAM, hdrs.CACHE_CONTROL: "no-store"}
         ending: GatewayError = UpstreamLost("the event stream ended")
         try:
-            async with requested(self._http, hdrs.METH_GET, self._url, headers=wanted) as response:
+            async with requested(
+                self._http, hdrs.METH_GET, self._url, headers=wanted, kept=self._headers
+            ) as response:
                 await self._check_stream(response)
                 await self._read_events(response, endpoint)
         except EventTooLarge as error:
@@ -217,7 +219,7 @@ class HttpSse:
         wanted = {**self._headers, hdrs.CONTENT_TYPE: names.JSON}
         try:
             async with requested(
-                self._http, hdrs.METH_POST, self._endpoint, headers=wanted, body=body
+                self._http, hdrs.METH_POST, self._endpoint, headers=wanted, body=body, kept=self._headers
             ) as response:
                 if response.status >= 300:
                     raise await self._refusal(response)

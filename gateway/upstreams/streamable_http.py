@@ -280,7 +280,7 @@ class StreamableHttp:
         return self._sent(verb, headers, body)
 
     def _sent(self, verb: str, headers: Mapping[str, str], body: bytes | None = None) -> sent:
-        return sent(self._http, verb, self._url, headers=headers, body=body)
+        return sent(self._http, verb, self._url, headers=headers, body=body, kept=self._headers)
 
     def _is_standing(self, response: Response, *, was_open: bool) -> bool:
         """Is this the standing stream? False: this server has none. Raises for what may be mended, or is lost."""

@@ -1,6 +1,6 @@
 """The scripted legacy server, speaking HTTP+SSE: one stream per session, POSTs beside it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.support.scripted import Json, Script, Scripted, Turn, introduction, text_result
 
@@ -12,6 +12,7 @@ class ScriptedSse(Scripted):
     sessions: bool = False
     endpoint: str = "/messages?sessionId={session}"
     """What the first event says."""
+    stream_headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -32,7 +33,8 @@ async def open_stream(turn: Turn) -> None:
     server = turn.server
     assert isinstance(server, ScriptedSse)
     session = f"s-{server.number('session')}"
-    await turn.stream({"Content-Type": "text/event-stream; charset=utf-8"}, newline="\r\n")
+    headers = {"Content-Type": "text/event-stream; charset=utf-8", **server.stream_headers}
+    await turn.stream(headers, newline="\r\n")
     await turn.event(server.endpoint.format(session=session, port=server.port), event="endpoint")
     server.standing[session] = turn
     await server.changed()

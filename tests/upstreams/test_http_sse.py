@@ -454,3 +454,10 @@ async def test_closing_hangs_up(server: ScriptedSse, opened: Open) -> None:
     with pytest.raises(UpstreamFault):
         await call(channel)
     await channel.close()
+
+
+async def test_messages_have_the_cookie_that_came_with_the_stream(opened: Open, server: ScriptedSse) -> None:
+    """A balancer with sticky sessions: the stream is open at one replica, and only that takes its messages."""
+    server.stream_headers = {"Set-Cookie": "route=r1; Path=/"}
+    assert words(await call(await opened())) == ["done"]
+    assert [turn.headers.get("cookie") for turn in server.turns] == [None, "route=r1"]
