@@ -2,15 +2,20 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
+
+_MOST_TIMES: Final = 10
+"""How many times its time a call may work, whatever it tells of its progress (basic/lifecycle, "Timeouts")."""
 
 
 class WorkClock:
     """Runs while the upstream works and stands still while it waits: a human thinking is not a slow upstream."""
 
-    __slots__ = ("_alarm", "_left", "_since")
+    __slots__ = ("_alarm", "_in_all", "_left", "_seconds", "_since")
 
     def __init__(self, seconds: float) -> None:
-        self._left = seconds
+        self._seconds = self._left = seconds
+        self._in_all = seconds * _MOST_TIMES
         self._since = 0.0
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -28,7 +33,16 @@ class WorkClock:
         else:
             self._alarm.cancel()
             self._alarm = None
-            self._left = max(0.0, self._left - (loop.time() - self._since))
+            spent = loop.time() - self._since
+            self._left = max(0.0, self._left - spent)
+            self._in_all -= spent
+
+    def start_anew(self, ring: Callable[[], None]) -> None:
+        """The upstream is seen to work: if the clock runs, it has all its time again, as long as there is any."""
+        if self._alarm is not None:
+            self.run(ring, working=False)
+            self._left = min(self._seconds, max(0.0, self._in_all))
+            self.run(ring, working=True)
 
 
 class Alarm:

@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 
 from gateway.eras import vocabulary as words
 from gateway.eras.exchange import Exchange
-from gateway.eras.notifications import is_of_call
+from gateway.eras.notifications import PROGRESS, is_of_call
 from gateway.eras.states import State
 from gateway.eras.vocabulary import Ask, Command, Event, Hold
 from gateway.errors import CallLost, GatewayError, Overloaded, StateRejected
@@ -264,6 +264,8 @@ class Driver:
     def hear_notification(self, notification: Notification) -> None:
         """Progress and logs go to whoever listens now; while held nobody does."""
         if is_of_call(notification, self._call.request_id):
+            if notification.method == PROGRESS:
+                self._work_clock.start_anew(self._time_out)
             self._audience.tell(notification)
 
     # --- the machine -------------------------------------------------------------------

@@ -331,9 +331,9 @@ class Relay:
 
 
 _STOP_SECONDS: Final = 5.0
-_MOST_STARTING: Final = max(4, 2 * (os.cpu_count() or 1))
-"""Processes of a server that start at once. A burst of calls would start one each, and none would be ready in time;
-those that are ready serve it meanwhile."""
+_MOST_STARTING: Final = max(16, 4 * (os.cpu_count() or 1))
+"""Processes of a server that start at once: more than there are cores, for most only wait for a network or a disk. A
+burst of calls would start one each, and none would be ready in time; those that are ready serve it meanwhile."""
 _NOBODY: Final = Caller(
     principal=ANONYMOUS,
     is_authenticated=False,

@@ -204,7 +204,8 @@ class Upstream(Section):
     settle: Duration = 0.05
     """After a first question, how long to wait for others that go to the client in the same round."""
     call_timeout: PositiveDuration = 60.0
-    """How long the server may work on a call. The clock stops while the call is held."""
+    """How long the server may work on a call. The clock stops while the call is held, and starts anew whenever the
+    server tells of its progress, up to ten times this long."""
     slice: Duration = 0.0
     """For long calls over short connections: a round that still runs after this time ends with a `requestState` and no
     question, and the client comes back for the rest. Clients give up after ten rounds, so no round is cut short after

@@ -10,7 +10,7 @@ from gateway.relay import outbox
 from gateway.upstreams import session
 from tests.faults.relay import FaultRelay, How, Where
 from tests.support.gateways import Gateways, Served
-from tests.support.scripted import Scripted, Turn, ask, asking, text_result
+from tests.support.scripted import Scripted, Turn, ask, asking, notice, text_result
 from tests.support.waiting import until
 from tests.support.wire import Answer, Wire, accept
 
@@ -169,6 +169,25 @@ async def test_the_work_clock_stands_still_while_the_user_thinks(gateway: Gatewa
         await passed(0.6)
         assert (await client.retry(asked, {"name": accept(name="Ann")})).text == "Hello Ann"
         assert server.seen("notifications/cancelled") == []
+
+
+async def test_a_call_that_tells_of_its_progress_has_its_time_again(
+    gateway: Gateways, server: Scripted
+) -> None:
+    """Ours, as the legacy spec allows (basic/lifecycle, "Timeouts"): without a gateway no Python client gives up."""
+
+    async def script(turn: Turn) -> None:
+        await turn.stream()
+        for step in range(5):
+            await passed(0.2)
+            await turn.event(notice("notifications/progress", progressToken=turn.id, progress=step))
+        await turn.event(turn.answer(text_result("done")))
+        await turn.finish()
+
+    server.on["tools/call"] = script
+    served = await gateway(server.url, sessions=PLAIN, call_timeout="500ms")
+    async with Wire(served.url) as client:
+        assert (await client.tool("echo", {"text": "x"})).text == "done"
 
 
 async def test_the_work_clock_goes_on_after_the_answer(gateway: Gateways, server: Scripted) -> None:

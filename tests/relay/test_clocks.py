@@ -80,6 +80,35 @@ def test_a_work_clock_stands_still_while_nobody_works(loop: Loop) -> None:
     assert loop.rang == [40 + 3600 + 20]
 
 
+def test_who_is_seen_to_work_has_all_the_time_again(loop: Loop) -> None:
+    clock = WorkClock(60)
+    clock.run(loop.ring, working=True)
+    for _ in range(5):
+        loop.pass_time(50)
+        clock.start_anew(loop.ring)
+    loop.pass_time(59)
+    assert loop.rang == []
+    loop.pass_time(1)
+    assert loop.rang == [310]
+
+
+def test_nobody_works_for_more_than_ten_times_the_time(loop: Loop) -> None:
+    """Legacy spec: an implementation that starts anew at progress still enforces a maximum."""
+    clock = WorkClock(60)
+    clock.run(loop.ring, working=True)
+    while not loop.rang:
+        loop.pass_time(50)
+        clock.start_anew(loop.ring)
+    assert loop.rang == [600]
+
+
+def test_a_clock_that_stands_still_is_not_started_by_progress(loop: Loop) -> None:
+    clock = WorkClock(60)
+    clock.start_anew(loop.ring)
+    loop.pass_time(3600)
+    assert loop.rang == []
+
+
 def test_saying_the_same_twice_changes_nothing(loop: Loop) -> None:
     clock = WorkClock(60)
     for _ in range(3):
