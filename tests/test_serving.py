@@ -216,7 +216,8 @@ CANARIES = ["CANARY", KEY, "Bearer", "session-1"]
 
 async def garbage(turn: Turn) -> None:
     await turn.stream()
-    await turn.event("{CANARY-garbage")
+    await turn.event("CANARY-heartbeat")
+    await turn.event('{"jsonrpc": "2.0", "result": CANARY-garbage')
     await turn.until_left()
 
 
