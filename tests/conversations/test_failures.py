@@ -209,7 +209,7 @@ async def test_the_work_clock_goes_on_after_the_answer(gateway: Gateways, server
 
 async def _garbage(turn: Turn) -> None:
     await turn.stream()
-    await turn.event("<<<garbage>>>")
+    await turn.event('{"jsonrpc": "2.0", "id": 1, "result": <<<garbage>>>}')
     await turn.until_left()
 
 
@@ -225,6 +225,10 @@ async def _accepted(turn: Turn) -> None:
     await turn.reply(202)
 
 
+async def _no_stream(turn: Turn) -> None:
+    await turn.reply(405)
+
+
 async def _too_large(turn: Turn) -> None:
     await turn.stream()
     await turn.event(turn.answer(text_result("x" * 200_000)))
@@ -238,11 +242,21 @@ async def _too_large_json(turn: Turn) -> None:
 @pytest.mark.parametrize("script", [_garbage, _half, _page, _accepted, _too_large, _too_large_json])
 async def test_an_answer_that_is_not_mcp(gateway: Gateways, server: Scripted, script: Script) -> None:
     served = await gateway(server.url, sessions=PLAIN, settings={"limits": {"event": "64KiB"}})
-    server.on["tools/call"] = script
+    server.on |= {"tools/call": script, "GET": _no_stream}
     async with Wire(served.url) as client:
         failed(await client.tool("echo"), NONSENSE)
         del server.on["tools/call"]
         assert (await client.tool("echo")).text == "done"
+
+
+async def test_an_answer_that_was_promised_for_another_stream_is_waited_for(
+    gateway: Gateways, server: Scripted
+) -> None:
+    """Ours: 202 to a call may mean that the answer comes on the GET stream; the work clock says for how long."""
+    served = await gateway(server.url, sessions=PLAIN, call_timeout="250ms")
+    server.on["tools/call"] = _accepted
+    async with Wire(served.url) as client:
+        failed(await client.tool("echo"), LATE)
 
 
 @pytest.mark.parametrize("result", [None, 7, [], "done"])
