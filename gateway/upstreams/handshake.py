@@ -27,9 +27,9 @@ _BAD_REQUEST: Final = 400
 class HandshakeDeclined(UpstreamSpokeNonsense):
     """The server answered `initialize` with an error."""
 
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(f"initialize was refused with error {failure.code}")
-        self.supported = _supported(failure.data)
+    def __init__(self, log_text: str = "", *, supported: str | None = None) -> None:
+        super().__init__(log_text)
+        self.supported = supported
 
 
 async def shake_hands(
@@ -69,7 +69,8 @@ async def _introduced(channel: Channel, request_id: Id, params: Mapping[str, Any
 
     await channel.request(request_id, encode_request(request_id, "initialize", params), deliver)
     if isinstance(answer, Failure):
-        raise HandshakeDeclined(answer)
+        words = f"initialize was refused with error {answer.code}"
+        raise HandshakeDeclined(words, supported=_supported(answer.data))
     if not isinstance(answer, Result):
         raise UpstreamSpokeNonsense("initialize was not answered")
     server = introduction(answer.result)
