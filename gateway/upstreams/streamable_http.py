@@ -58,7 +58,7 @@ _MOST_FRUITLESS: Final = 60
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 """Between two of these, unless the server wants more."""
 _ASKED_SECONDS: Final = 3.0
-"""Longer, as long as it waits for an answer."""
+"""How much longer that pause may be while the server waits for an answer of ours."""
 _LONGEST_RETRY_SECONDS: Final = 10.0
 _LONGEST_EVENT_ID: Final = 4096
 """Characters. It is sent back as a header, and travels in tickets."""
